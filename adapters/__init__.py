@@ -1,0 +1,1 @@
+"""Chat platforms: one module each, all behind `adapters.base`. Wire in, plain values out."""

@@ -1,0 +1,1 @@
+"""What the model may ask for. Rights are checked when a tool is called."""

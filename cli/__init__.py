@@ -1,0 +1,1 @@
+"""The `hermes` command. `--version` and the session lists start without the heavy libraries."""

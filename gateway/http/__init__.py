@@ -1,0 +1,1 @@
+"""The gateway's one HTTP server: health, metrics, the session browser, and what adapters mount."""

@@ -1,0 +1,1 @@
+"""Conversations at rest: the SQLite store and everything that is asked of it."""

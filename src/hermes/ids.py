@@ -1,0 +1,21 @@
+"""Names for things. Every random part comes from `secrets`, every time part from the caller."""
+
+import secrets
+from datetime import datetime, tzinfo
+
+TERMINAL_HEX = 6
+"""Hex digits behind a session id that a terminal made."""
+
+GATEWAY_HEX = 8
+"""Hex digits behind a session id that the gateway made."""
+
+
+def session_id(at: float, *, hex_digits: int, zone: tzinfo | None = None) -> str:
+    """`YYYYMMDD_HHMMSS_<hex>`, in `zone` (None: the system's), as people see it in lists."""
+    stamp = datetime.fromtimestamp(at, zone).strftime("%Y%m%d_%H%M%S")
+    return f"{stamp}_{secrets.token_hex(hex_digits // 2)}"
+
+
+def fresh(prefix: str) -> str:
+    """A name that nobody else has: `<prefix>-<16 hex digits>`."""
+    return f"{prefix}-{secrets.token_hex(8)}"
