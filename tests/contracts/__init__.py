@@ -1,0 +1,1 @@
+"""Suites of promises that every implementation of a port keeps."""
