@@ -85,6 +85,8 @@ class Inbound:
     edits: str | None = None
     """The event id of the message that this one corrects."""
     lifetime: Lifetime = Lifetime.CHAT
+    alone: bool = False
+    """It wants an answer of its own: a request is never merged with others or steered into a running turn."""
     continues: str | None = None
     """A session that an owner's client names by id; the answer belongs to it."""
     carried: tuple[Carried, ...] = ()

@@ -242,6 +242,16 @@ OWNER = Scope(owner=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RouteRow:
+    """Where a key leads now. `origin` is JSON."""
+
+    key: SessionKey
+    session: SessionId
+    origin: str
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """The right to think about a conversation. Fencing is by `generation` alone; the expiry only frees the dead."""
 
@@ -317,6 +327,8 @@ class NewDelivery:
     session: SessionId | None = None
     turn: TurnId | None = None
     node: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +345,7 @@ class Delivery(NewDelivery):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRow:
-    """A turn that was started. `fruitless` counts starts in a row that added no row to it."""
+    """A turn that was started. `fruitless` counts past starts in a row that added no row to the one they began with."""
 
     id: TurnId
     key: SessionKey
@@ -348,12 +360,15 @@ class Step:
 
     turn: TurnId
     session: SessionId
+    at: float
     messages: tuple[NewMessage, ...] = ()
     usage: Usage = Usage()
     api_calls: int = 0
     snapshot: Snapshot | None = None
+    key: SessionKey | None = None
+    """Given with the first write of a turn: the key whose turn it is."""
     runs: tuple[int, ...] = ()
-    """Inbox rows that this turn takes up."""
+    """Inbox rows that the turn takes up."""
     settles: tuple[Settlement, ...] = ()
     deliveries: tuple[NewDelivery, ...] = ()
     ends: str | None = None
@@ -369,6 +384,8 @@ class Split:
     summary: NewMessage | None
     tail: tuple[ViewEntry, ...]
     at: float
+    snapshot: Snapshot | None = None
+    """The child's own stable start: a compression is the one place where it is made anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,6 +397,10 @@ class Page:
     source: str | None = None
     include_archived: bool = False
     include_machines: bool = True
+
+
+MACHINE_SOURCES = frozenset({"batch", "cron", "webhook"})
+"""Entries that no person sits behind; lists and searches put people's conversations first."""
 
 
 class Order(StrEnum):

@@ -22,6 +22,7 @@ from hermes.sessions.model import (
     NewDelivery,
     Page,
     Query,
+    RouteRow,
     Scope,
     Sending,
     Session,
@@ -44,6 +45,10 @@ class Routes(Protocol):
         """The live session behind `key`, made from `birth` if there is none. The origin of `birth` is recorded."""
         ...
 
+    async def find(self, key: SessionKey) -> Session | None:
+        """The live session behind `key`, if there is one."""
+        ...
+
     async def bind(self, key: SessionKey, conversation: ConversationId, *, origin: str, at: float) -> Session:
         """Lead `key` to an existing conversation; gives its tip. Raises SessionNotFound."""
         ...
@@ -53,6 +58,10 @@ class Routes(Protocol):
 
         One transaction. Raises TitleTaken, LeaseLost.
         """
+        ...
+
+    async def routes(self) -> tuple[RouteRow, ...]:
+        """The whole index, by key."""
         ...
 
     async def key_of(self, conversation: ConversationId) -> tuple[SessionKey, str] | None:
@@ -114,7 +123,7 @@ class SessionStore(Routes, Protocol):
         """Hide the whole lineage from lists, or show it again."""
         ...
 
-    async def delete(self, conversation: ConversationId, scope: Scope) -> None:
+    async def delete(self, conversation: ConversationId, scope: Scope, *, now: float) -> None:
         """Remove the whole lineage with its rows and routes. Raises LeaseBusy while a turn thinks about it."""
         ...
 
@@ -152,7 +161,8 @@ class Leases(Protocol):
         ttl: float,
         force: bool = False,
     ) -> Lease:
-        """The lease with a fresh generation. Raises LeaseBusy while another owner's has not run out.
+        """The lease with a fresh generation. Raises LeaseBusy while somebody's has not run out, the owner's own too:
+        two keys of one process may lead to one conversation.
 
         `force` takes it from a living owner, whose later writes raise LeaseLost.
         """
@@ -164,6 +174,10 @@ class Leases(Protocol):
 
     async def release(self, lease: Lease) -> None:
         """Give it back; a lease that is lost already is no error."""
+        ...
+
+    async def bury(self, *, owner_prefix: str, except_owner: str) -> None:
+        """Free what owners hold that are known to be dead; should one live after all, its writes are fenced off."""
         ...
 
 
@@ -191,7 +205,7 @@ class Inbox(Protocol):
         ...
 
     async def restart(self, lease: Lease, turn: TurnId) -> TurnRow:
-        """Count one more start of a turn; `fruitless` falls to 0 when rows came since the last one."""
+        """Begin a turn again. If its last start added a row, `fruitless` falls to 0, else it grows by one."""
         ...
 
     async def forgive(self, turn: TurnId) -> None:
@@ -199,7 +213,10 @@ class Inbox(Protocol):
         ...
 
     async def settle(self, settlement: Settlement, *, at: float, deliveries: Sequence[NewDelivery] = ()) -> None:
-        """Give open events their outcome, and drop their payloads. Settled ones stay as they are."""
+        """Give open events their outcome, and drop their payloads. Settled ones stay as they are.
+
+        A turn all of whose events are settled by this has ended.
+        """
         ...
 
     async def abandon_connections(self, *, node_prefix: str, except_node: str, before: float, at: float) -> int:
@@ -238,6 +255,10 @@ class Outbox(Protocol):
 
     async def postpone(self, delivery: int, *, until: float, why: str) -> None:
         """It was not shown; try again later. Counts an attempt."""
+        ...
+
+    async def of_turn(self, turn: TurnId) -> tuple[Delivery, ...]:
+        """What a turn gave to be shown, whatever became of it."""
         ...
 
     async def in_flight(self, platforms: Sequence[str], *, node: str) -> tuple[Delivery, ...]:
@@ -289,6 +310,18 @@ class Books(Protocol):
 
     async def data_version(self) -> int:
         """Changes whenever another process has written."""
+        ...
+
+    async def purge(self, *, before: float) -> int:
+        """Drop events and deliveries that were settled before then; their counts stay in the books. Gives how many."""
+        ...
+
+    async def mend_index(self) -> int:
+        """Feed a chunk of what the search index once refused; gives how many rows it took."""
+        ...
+
+    async def close(self) -> None:
+        """Write what waits, and give the store back."""
         ...
 
 

@@ -26,6 +26,8 @@ class Line:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     """For a tool's result: the call that it belongs to."""
+    tool_name: str | None = None
+    """For a tool's result: the tool that gave it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,6 +154,8 @@ CREATE TABLE outbox (
     session_id       TEXT,
     turn             TEXT,
     node             TEXT,
+    input_tokens     INTEGER NOT NULL DEFAULT 0,
+    output_tokens    INTEGER NOT NULL DEFAULT 0,
     created_at       REAL NOT NULL,
     state            TEXT NOT NULL CHECK (state IN ('streaming', 'due', 'in_flight', 'sent', 'unknown', 'dead')),
     attempts         INTEGER NOT NULL DEFAULT 0,

@@ -179,11 +179,12 @@ class LeaseLost(StoreError):
 
 
 class TurnLimit(HermesError):
-    """A turn reached a configured bound. `bound` is the key of the text that says so: steps or time."""
+    """A turn reached a configured bound: so many `steps`, or so many minutes of `time`."""
 
-    def __init__(self, bound: str, detail: str) -> None:
-        super().__init__(detail)
+    def __init__(self, bound: str, limit: float) -> None:
+        super().__init__(f"no answer within the limit of {limit:g} ({bound})")
         self.bound = bound
+        self.limit = limit
 
 
 class CompressionStuckError(HermesError, RuntimeError):

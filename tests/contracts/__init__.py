@@ -1,1 +1,5 @@
 """Suites of promises that every implementation of a port keeps."""
+
+import pytest
+
+pytest.register_assert_rewrite("contracts.store")

@@ -1,0 +1,207 @@
+"""The `Inbox` and `Outbox` ports of the twin."""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from hermes.sessions.memory.leases import fence
+from hermes.sessions.memory.tables import Tables
+from hermes.sessions.model import (
+    Arrival,
+    Claim,
+    Delivery,
+    InboxRow,
+    Lease,
+    NewDelivery,
+    Outcome,
+    Sending,
+    SessionKey,
+    Settlement,
+    TurnId,
+    TurnRow,
+)
+
+_GONE = "connection gone"
+
+
+def settle(tables: Tables, settlement: Settlement, at: float) -> None:
+    """Give open events their outcome; settled ones stay as they are."""
+    for row_id in settlement.rows:
+        row = tables.inbox.get(row_id)
+        if row is not None and row.outcome is None:
+            tables.inbox[row_id] = replace(row, outcome=settlement.outcome, why=settlement.why, payload=None)
+            tables.inbox_ends[row_id] = at
+
+
+def take_up(tables: Tables, turn: TurnId, rows: Sequence[int]) -> None:
+    """The turn answers these events; those that another turn has are left to it."""
+    for row_id in rows:
+        row = tables.inbox[row_id]
+        if row.outcome is None and row.turn is None:
+            tables.inbox[row_id] = replace(row, turn=turn)
+
+
+def add_deliveries(tables: Tables, deliveries: Sequence[NewDelivery]) -> None:
+    """Record duties; a key that is there already is left as it is."""
+    known = {delivery.key for delivery in tables.outbox.values()}
+    for new in deliveries:
+        if new.key not in known:
+            known.add(new.key)
+            number = next(tables.ids)
+            facts = {fact.name: getattr(new, fact.name) for fact in fields(NewDelivery)}
+            tables.outbox[number] = Delivery(id=number, state=Sending.DUE, attempts=0, not_before=0.0, **facts)
+
+
+class MemoryInbox:
+    """The queue of events."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    async def claim(
+        self, arrival: Arrival, *, settle: Settlement | None = None, replies: Sequence[NewDelivery] = ()
+    ) -> Claim:
+        known = await self.find(arrival.platform, arrival.chat_id, arrival.event_id)
+        if known is not None:
+            return Claim(row=known, fresh=False)
+        row = InboxRow(
+            id=next(self._tables.ids),
+            platform=arrival.platform,
+            chat_id=arrival.chat_id,
+            event_id=arrival.event_id,
+            key=arrival.key,
+            origin=arrival.origin,
+            payload=arrival.payload,
+            received_at=arrival.at,
+            node=arrival.node,
+        )
+        self._tables.inbox[row.id] = row
+        if settle is not None:
+            await self.settle(replace(settle, rows=(row.id,)), at=arrival.at, deliveries=replies)
+        return Claim(row=self._tables.inbox[row.id], fresh=True)
+
+    async def find(self, platform: str, chat_id: str, event_id: str) -> InboxRow | None:
+        event = (platform, chat_id, event_id)
+        rows = self._tables.inbox.values()
+        return next((row for row in rows if (row.platform, row.chat_id, row.event_id) == event), None)
+
+    async def pending(self, key: SessionKey, limit: int = 100) -> tuple[InboxRow, ...]:
+        return tuple(row for row in self._open() if row.key == key and row.turn is None)[:limit]
+
+    async def waiting_keys(self, platforms: Sequence[str], *, node: str) -> tuple[SessionKey, ...]:
+        mine = (row for row in self._open() if row.platform in platforms and row.node in {None, node})
+        return tuple(dict.fromkeys(row.key for row in mine))
+
+    async def unfinished(self, key: SessionKey) -> tuple[TurnRow, tuple[InboxRow, ...]] | None:
+        for turn in self._tables.turns.values():
+            if turn.row.key == key and not turn.ended:
+                return turn.row, tuple(row for row in self._open() if row.turn == turn.row.id)
+        return None
+
+    async def restart(self, lease: Lease, turn: TurnId) -> TurnRow:
+        fence(self._tables, lease)
+        started = self._tables.turns[turn]
+        rows = len(self._tables.rows_of_turn(turn))
+        fruitless = 0 if rows > started.rows_at_start else started.row.fruitless + 1
+        started.row = replace(started.row, fruitless=fruitless)
+        started.rows_at_start = rows
+        return started.row
+
+    async def forgive(self, turn: TurnId) -> None:
+        if turn in self._tables.turns:
+            self._tables.turns[turn].rows_at_start = -1  # whatever comes of it, the next start will see more rows
+
+    async def settle(self, settlement: Settlement, *, at: float, deliveries: Sequence[NewDelivery] = ()) -> None:
+        settle(self._tables, settlement, at)
+        add_deliveries(self._tables, deliveries)
+        working = {row.turn for row in self._open()}
+        for row_id in settlement.rows:
+            turn = self._tables.inbox[row_id].turn if row_id in self._tables.inbox else None
+            if turn is not None:
+                self._tables.turns[turn].ended = True
+
+    async def abandon_connections(self, *, node_prefix: str, except_node: str, before: float, at: float) -> int:
+        def is_gone(node: str | None, since: float) -> bool:
+            return node is not None and node.startswith(node_prefix) and node != except_node and since < before
+
+        events = [row for row in self._open() if is_gone(row.node, row.received_at)]
+        settle(self._tables, Settlement(rows=tuple(row.id for row in events), outcome=Outcome.ABANDONED, why=_GONE), at)
+        for row in events:
+            if row.turn is not None:
+                self._tables.turns[row.turn].ended = True
+        for delivery in open_deliveries(self._tables):
+            if is_gone(delivery.node, delivery.at):
+                self._tables.outbox[delivery.id] = replace(delivery, state=Sending.DEAD, why=_GONE)
+                self._tables.outbox_ends[delivery.id] = at
+        return len(events)
+
+    def _open(self) -> list[InboxRow]:
+        return [row for row in self._tables.inbox.values() if row.outcome is None]
+
+
+def open_deliveries(tables: Tables) -> list[Delivery]:
+    """Duties that are not settled, oldest first."""
+    return [delivery for number, delivery in tables.outbox.items() if number not in tables.outbox_ends]
+
+
+class MemoryOutbox:
+    """The duties to show words."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    async def add(self, deliveries: Sequence[NewDelivery]) -> None:
+        add_deliveries(self._tables, deliveries)
+
+    async def due(self, platforms: Sequence[str], *, node: str, now: float, limit: int = 100) -> tuple[Delivery, ...]:
+        held_up: set[tuple[str, str]] = set()
+        found = []
+        for delivery in open_deliveries(self._tables):
+            chat = (delivery.platform, delivery.chat_id)
+            if delivery.state is not Sending.DUE or delivery.not_before > now:
+                held_up.add(chat)
+            elif chat not in held_up and _is_mine(delivery, platforms, node):
+                found.append(delivery)
+        return tuple(found[:limit])
+
+    async def next_due(self, platforms: Sequence[str], *, node: str) -> float | None:
+        mine = (d for d in open_deliveries(self._tables) if _is_mine(d, platforms, node))
+        return min((delivery.not_before for delivery in mine if delivery.state is Sending.DUE), default=None)
+
+    async def take_off(self, delivery: int) -> None:
+        self._change(delivery, state=Sending.IN_FLIGHT)
+
+    async def shown(self, delivery: int, message_ids: Sequence[str]) -> None:
+        self._change(delivery, message_ids=tuple(message_ids))
+
+    async def settle(
+        self, delivery: int, state: Sending, *, at: float, message_ids: Sequence[str] = (), why: str = ""
+    ) -> None:
+        ids = tuple(message_ids) or self._tables.outbox[delivery].message_ids
+        self._change(delivery, state=state, message_ids=ids, why=why)
+        self._tables.outbox_ends.setdefault(delivery, at)
+        turn = self._tables.outbox[delivery].turn
+        answer = None if turn is None else self._tables.answer_of(turn)
+        if answer is not None and message_ids:
+            self._tables.messages[answer.id] = replace(answer, platform_message_ids=tuple(message_ids))
+
+    async def postpone(self, delivery: int, *, until: float, why: str) -> None:
+        attempts = self._tables.outbox[delivery].attempts + 1
+        self._change(delivery, state=Sending.DUE, not_before=until, why=why, attempts=attempts)
+
+    async def of_turn(self, turn: TurnId) -> tuple[Delivery, ...]:
+        return tuple(delivery for delivery in self._tables.outbox.values() if delivery.turn == turn)
+
+    async def in_flight(self, platforms: Sequence[str], *, node: str) -> tuple[Delivery, ...]:
+        shown = {Sending.IN_FLIGHT, Sending.STREAMING}
+        mine = (d for d in open_deliveries(self._tables) if _is_mine(d, platforms, node))
+        return tuple(delivery for delivery in mine if delivery.state in shown)
+
+    def _change(self, delivery: int, **changes: Any) -> None:
+        """Settled duties stay as they are."""
+        if delivery not in self._tables.outbox_ends:
+            self._tables.outbox[delivery] = replace(self._tables.outbox[delivery], **changes)
+
+
+def _is_mine(delivery: Delivery, platforms: Sequence[str], node: str) -> bool:
+    return delivery.platform in platforms and delivery.node in {None, node}
