@@ -101,9 +101,7 @@ async def _ask(model: ChatModel, request: ModelRequest, observer: Observer) -> _
     raise ModelUnavailable(f"{model.card.name}: the answer broke off")
 
 
-async def _run(
-    calls: Sequence[ToolCall], tools: Toolbox, context: ToolContext, observer: Observer
-) -> list[Line]:
+async def _run(calls: Sequence[ToolCall], tools: Toolbox, context: ToolContext, observer: Observer) -> list[Line]:
     """All calls of a step at once; results in the order of the calls."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_run_one(call, tools, context, observer)) for call in calls]

@@ -58,7 +58,9 @@ def line(row: Message, *, card: Card, zone: tzinfo | None, shared: bool) -> Line
     text = row.content
     if row.role is Role.USER and card.tools:
         text = f"[{_heading(row, zone, shared)}]\n{text}"
-    return Line(role=row.role, text=text, tool_calls=row.tool_calls, tool_call_id=row.tool_call_id, tool_name=row.tool_name)
+    return Line(
+        role=row.role, text=text, tool_calls=row.tool_calls, tool_call_id=row.tool_call_id, tool_name=row.tool_name
+    )
 
 
 def _heading(row: Message, zone: tzinfo | None, shared: bool) -> str:

@@ -119,6 +119,10 @@ class SessionStore(Routes, Protocol):
         """
         ...
 
+    async def end(self, session: SessionId, *, reason: str, at: float) -> None:
+        """Close a session that nobody is in any more; the first reason stays. Speaking in it again reopens it."""
+        ...
+
     async def archive(self, conversation: ConversationId, scope: Scope, *, archived: bool) -> None:
         """Hide the whole lineage from lists, or show it again."""
         ...

@@ -42,11 +42,15 @@ def start_over(connection: Connection, lease: Lease, key: SessionKey, birth: Bir
     old = tip_of(connection, lease.conversation)
     if birth.title is not None:
         naming.refuse_if_taken(connection, birth.title, but_for=None)
-    connection.execute(
-        "UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL",
-        (birth.at, reason, old.id),
-    )
+    end(connection, old.id, reason, birth.at)
     return _begin(connection, key, birth, title=birth.title, parent=old)
+
+
+def end(connection: Connection, session: SessionId, reason: str, at: float) -> None:
+    """Close a session; the first reason stays."""
+    connection.execute(
+        "UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL", (at, reason, session)
+    )
 
 
 def index(connection: Connection) -> tuple[RouteRow, ...]:

@@ -1,7 +1,7 @@
 """Finding what was said: rank ids, pick conversations, and read only what is shown of those.
 
-Ranking three hundred thousand rows costs little; reading the surroundings of three hundred hits to show three would
-cost a hundred times that (measured). So the ranked rows stream past until enough conversations are chosen.
+Reading the surroundings of every candidate to show three of them would cost a hundred times the ranking (measured:
+300 candidates, 1.2 ms against 29-191 ms). So ranked rows stream past until enough conversations are chosen.
 """
 
 import heapq

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from hermes.sessions.cjk import SPACED, WORD, is_run
 from hermes.sessions.query import Expression, Term, fold, tidy
@@ -10,6 +11,8 @@ WIDTH = 160
 """Characters around the first match, marks and dots aside."""
 LEAD = 50
 """How many of them come before it."""
+MARKED = 12
+"""Different terms of a query that are marked; a pattern of a hundred costs a second."""
 OPEN, CLOSE = ">>>", "<<<"
 
 _BETWEEN = r"[\W_]*"
@@ -31,8 +34,9 @@ def snippet(content: str, expression: Expression) -> str:
 
 def _matches(line: str, terms: Iterable[Term]) -> list[re.Match[str]]:
     folded = fold(line)
+    marked = sorted(islice(dict.fromkeys(terms), MARKED), key=lambda term: -len(term.text))
     for pattern in (_as_words, _as_letters):
-        either = "|".join(pattern(term) for term in sorted(terms, key=lambda term: -len(term.text)))
+        either = "|".join(map(pattern, marked))
         if matches := list(re.finditer(either, folded)):
             return matches
     return []

@@ -99,6 +99,9 @@ class SqliteStore:
             lambda connection: naming.rename(connection, session, title, by_person=by_person)
         )
 
+    async def end(self, session: SessionId, *, reason: str, at: float) -> None:
+        await self.writer.submit(lambda connection: routes.end(connection, session, reason, at))
+
     async def archive(self, conversation: ConversationId, scope: Scope, *, archived: bool) -> None:
         def op(connection: Connection) -> None:
             lookup.visible_tip(connection, conversation, scope)

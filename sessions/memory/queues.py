@@ -117,7 +117,7 @@ class MemoryInbox:
         working = {row.turn for row in self._open()}
         for row_id in settlement.rows:
             turn = self._tables.inbox[row_id].turn if row_id in self._tables.inbox else None
-            if turn is not None:
+            if turn is not None and turn not in working:
                 self._tables.turns[turn].ended = True
 
     async def abandon_connections(self, *, node_prefix: str, except_node: str, before: float, at: float) -> int:

@@ -229,6 +229,10 @@ class MemoryStore:
                 self._tables.change(segment.id, title=None)
         return self._tables.change(tip.id, title=title, title_by_person=by_person and title is not None)
 
+    async def end(self, session: SessionId, *, reason: str, at: float) -> None:
+        if (await self.get(session, Scope(owner=True))).ended_at is None:
+            self._tables.change(session, ended_at=at, end_reason=reason)
+
     async def archive(self, conversation: ConversationId, scope: Scope, *, archived: bool) -> None:
         self._tables.visible_tip(conversation, scope)
         for segment in self._tables.lineage(conversation):

@@ -32,3 +32,7 @@ CREATE TRIGGER IF NOT EXISTS messages_talk_changed AFTER UPDATE OF content, sear
     INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', OLD.id, coalesce(OLD.search_text, OLD.content));
     INSERT INTO messages_fts (rowid, content) VALUES (NEW.id, coalesce(NEW.search_text, NEW.content));
 END;
+CREATE TRIGGER IF NOT EXISTS messages_tool_changed AFTER UPDATE OF content, search_text ON messages WHEN OLD.kind = 'tool' BEGIN
+    INSERT INTO tools_fts (tools_fts, rowid, content) VALUES ('delete', OLD.id, coalesce(OLD.search_text, OLD.content));
+    INSERT INTO tools_fts (rowid, content) VALUES (NEW.id, coalesce(NEW.search_text, NEW.content));
+END;

@@ -185,20 +185,21 @@ def _mask_group(found: re.Match[str]) -> str:
 
 def _forms(secret: str) -> set[str]:
     """Patterns for every form in which `secret` may travel."""
+    data = secret.encode("utf-8", "surrogatepass")  # the environment may hold bytes that are no text
     texts = {
         json.dumps(secret)[1:-1],
-        quote(secret),
-        quote(secret, safe=""),
-        quote_plus(secret),
-        *_base64_cores(secret),
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        quote(data),
+        quote(data, safe=""),
+        quote_plus(data),
+        *_base64_cores(data),
     }
     broken_over_lines = r"(?:\r?\n[ \t]*)?".join(map(re.escape, secret))
     return {broken_over_lines, *(re.escape(text) for text in texts if text != secret)}
 
 
-def _base64_cores(secret: str) -> set[str]:
-    """What base64 of any text that holds `secret` must contain: one core for each alignment to three bytes."""
-    data = secret.encode()
+def _base64_cores(data: bytes) -> set[str]:
+    """What base64 of anything that holds `data` must contain: one core for each alignment to three bytes."""
     cores = set()
     for before in range(3):
         encoded = base64.b64encode(b"\0" * before + data)

@@ -136,3 +136,11 @@ class RoutesContract:
         shared = await tell(store, "a", user_id=None, chat_id="7", chat_kind="group", thread_id="3")
         room = Scope(source="telegram", user_id="u9", rooms=frozenset({Room("telegram", "7", "3")}))
         assert (await store.get(shared.id, room)).id == shared.id
+
+    async def test_a_session_that_was_left_is_closed_until_somebody_speaks_in_it(self, store: Store) -> None:
+        session = await store.open(key_of("a"), birth("a"))
+        await store.end(session.id, reason="cli_close", at=T0 + 1)
+        await store.end(session.id, reason="later", at=T0 + 2)
+        left = await store.get(session.id, OWNER)
+        assert (left.ended_at, left.end_reason) == (T0 + 1, "cli_close")
+        assert (await store.open(key_of("a"), birth("b"))).ended_at is None

@@ -1,0 +1,136 @@
+"""The one place where concrete parts are made and joined, for the daemon and for a terminal alike."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from functools import partial
+
+from hermes.adapters.base import Accepted, Hangup, Inbound, PlatformAdapter
+from hermes.agent.models.base import ChatModel
+from hermes.agent.tools.memory import Memory
+from hermes.agent.tools.registry import Toolbox
+from hermes.agent.tools.session_search import SessionSearch
+from hermes.gateway.conversations import Conversations
+from hermes.gateway.delivery import Deliverer
+from hermes.gateway.desk import Desk
+from hermes.gateway.doorman import Doorman
+from hermes.gateway.intake import Intake
+from hermes.gateway.mailbox import Mailboxes
+from hermes.gateway.node import Node
+from hermes.gateway.routing import KeyPolicy
+from hermes.gateway.supervise import Link, supervise
+from hermes.gateway.thinking import Thinker
+from hermes.gateway.turn import SHUTDOWN, Turns
+from hermes.gateway.work import RunningTurns
+from hermes.home import Home
+
+DEAD_TERMINAL_SECONDS = 60.0
+"""A terminal that left something open for twice as long as a lease lasts is gone."""
+
+FLUSH_SECONDS = 10.0
+"""How long each later stage of a stop may take."""
+
+GATEWAYS = "gateway-"
+TERMINALS = "terminal-"
+"""What the node ids of each kind begin with."""
+
+
+class App:
+    """Everything that runs in one process; `tasks` owns whatever it starts."""
+
+    def __init__(
+        self,
+        node: Node,
+        home: Home,
+        *,
+        adapters: Mapping[str, PlatformAdapter],
+        model: ChatModel,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        config = node.config()
+        policy = KeyPolicy(
+            group_sessions_per_user=config.group_sessions_per_user,
+            thread_sessions_per_user=config.thread_sessions_per_user,
+        )
+        self._node = node
+        self._adapters = adapters
+        self._tasks = tasks
+        self._running = RunningTurns()
+        self.links = {name: Link(name, node.clock) for name in adapters}
+        self.deliverer = Deliverer(node, adapters, self.links)
+        ring = self.deliverer.wake
+        conversations, doorman = Conversations(node, policy, tasks), Doorman(node, policy)
+        desk = Desk(node, conversations=conversations, doorman=doorman, running=self._running, ring=ring)
+        memory = Memory(home.memory)
+        known = {tool.spec.name: tool for tool in (SessionSearch(node.store), memory)}
+        tools = Toolbox([known[name] for name in config.agent.tools if name in known])
+        turns = Turns(
+            node,
+            conversations=conversations,
+            thinker=Thinker(node, model, tools, memory),
+            doorman=doorman,
+            desk=desk,
+            running=self._running,
+            adapters=adapters,
+            ring=ring,
+        )
+        self.mailboxes = Mailboxes(turns.run, tasks=tasks, bound=config.gateway.max_concurrent_turns)
+        self.intake = Intake(
+            node,
+            doorman=doorman,
+            desk=desk,
+            running=self._running,
+            mailboxes=self.mailboxes,
+            tasks=tasks,
+            ring=ring,
+        )
+        self._listening: list[asyncio.Task[None]] = []
+        self._sending: asyncio.Task[None] | None = None
+
+    async def recover(self, *, only_gateway: bool) -> None:
+        """Before anything new: what died with others is ended, what waits for this process goes on.
+
+        `only_gateway` says that this process holds the home's lock, so that every other gateway is dead.
+        """
+        store, node, now = self._node.store, self._node, self._node.clock.now()
+        if only_gateway:
+            await store.leases.bury(owner_prefix=GATEWAYS, except_owner=node.id)
+            await store.inbox.abandon_connections(node_prefix=GATEWAYS, except_node=node.id, before=now, at=now)
+            stale = now - DEAD_TERMINAL_SECONDS
+            await store.inbox.abandon_connections(node_prefix=TERMINALS, except_node=node.id, before=stale, at=now)
+        await self.deliverer.recover()
+        for key in await store.inbox.waiting_keys(tuple(self._adapters), node=node.id):
+            self.mailboxes.wake(key)
+
+    def start(self) -> None:
+        """Send what is due, and listen on every adapter."""
+        self._sending = self._tasks.create_task(self.deliverer.run(self._tasks), name="delivery")
+        for name, adapter in self._adapters.items():
+            listen = partial(adapter.listen, partial(self._hear, name))
+            task = self._tasks.create_task(supervise(self.links[name], listen, clock=self._node.clock), name=name)
+            self._listening.append(task)
+
+    async def _hear(self, name: str, event: Inbound | Hangup, /) -> Accepted:
+        self.links[name].heard()
+        return await self.intake.accept(event)
+
+    async def stop(self, drain_seconds: float) -> None:
+        """In stages: adapters hear nothing more, turns end or are put aside, what is due goes out."""
+        self.mailboxes.close()
+        if not await _within(drain_seconds, self.mailboxes.idle()):
+            for turn in tuple(self._running.values()):
+                turn.cut_short(SHUTDOWN)
+            await _within(FLUSH_SECONDS, self.mailboxes.idle())
+        await _within(FLUSH_SECONDS, self.deliverer.idle())
+        for task in (*self._listening, self._sending):
+            if task is not None:
+                task.cancel()
+
+
+async def _within(seconds: float, stage: Coroutine[None, None, None]) -> bool:
+    """Whether the stage ended in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stage
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,156 @@
+"""`hermes gateway run`: from a home folder to a gateway that takes messages, and back to silence in stages."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import structlog
+
+from hermes import ids
+from hermes.adapters.base import CanServe, PlatformAdapter, Route
+from hermes.agent.models.base import ChatModel
+from hermes.clock import SystemClock
+from hermes.gateway import config_file, log, models, platforms
+from hermes.gateway.app import GATEWAYS, App
+from hermes.gateway.choices import choose_fallback, choose_model
+from hermes.gateway.config import Config
+from hermes.gateway.housekeeping import Housekeeper
+from hermes.gateway.http.browse import Browser
+from hermes.gateway.http.doors import Doors, load_secret
+from hermes.gateway.http.metrics import Metrics
+from hermes.gateway.http.server import Address, HttpSettings, serve
+from hermes.gateway.lock import only_gateway
+from hermes.gateway.node import Node
+from hermes.gateway.systemd import Notifier
+from hermes.gateway.watch import Watch
+from hermes.home import Home, network_filesystem
+from hermes.ids import GATEWAY_HEX
+from hermes.redact import Redactor
+from hermes.sessions import dbapi
+from hermes.sessions.store import SqliteStore, open_store
+from hermes.texts import Texts
+
+logger = structlog.get_logger(__name__)
+
+STOP_MARGIN = 45.0
+"""Seconds that the service manager is asked for on top of the drain: flushing, closing the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """What a person is told when the gateway takes messages."""
+
+    address: Address
+    code: str
+    """Opens the web chat once, as the fragment of its address."""
+    model: str
+    """Which model answers, and why that one."""
+    warning: str | None
+    """What is not as it should be, and what to do."""
+
+
+Announce = Callable[[Started], None]
+
+
+async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> None:
+    """Serve until SIGTERM or SIGINT. Raises ConfigError and StoreError when it cannot start."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    environ = config_file.environment(home, environ)
+    config = config_file.load(home, environ)
+    secret = await asyncio.to_thread(load_secret, home.web_token, _configured_key(config))
+    redactor = Redactor.from_environment(environ, extra=(secret, *config.secrets))
+    log.configure(redactor)
+    choice = choose_model(config, environ)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(only_gateway(home.lock))
+        store = await open_store(home.database)
+        stack.push_async_callback(store.close)
+        model = models.build(choice, choose_fallback(config, environ), SystemClock())
+        stack.push_async_callback(model.close)
+        node = _node(config, store, redactor, model)
+        adapters = await platforms.opened(config, environ, home=home, clock=node.clock, stack=stack)
+        async with asyncio.TaskGroup() as tasks:
+            app = App(node, home, adapters=adapters, model=model, tasks=tasks)
+            doors = Doors(secret, node.clock, base_path=config.gateway.http.base_path)
+            watch = Watch(app.links, stuck_for=store.writer.stuck_for)
+            async with serve(
+                _http(config), _routes(adapters, node), doors, readiness=watch.readiness, metrics=node.metrics
+            ) as address:
+                started = Started(address=address, code=doors.new_code(), model=choice.why, warning=_warning(home))
+                await _live(home, app, node, watch, stopping, tasks, lambda: announce(started))
+
+
+async def _live(
+    home: Home,
+    app: App,
+    node: Node,
+    watch: Watch,
+    stopping: asyncio.Event,
+    tasks: asyncio.TaskGroup,
+    announce: Callable[[], None],
+) -> None:
+    """From the first message to the last word."""
+    notifier, config = Notifier(), node.config()
+    mirror = home.mirror if config.gateway.write_sessions_json else None
+    await app.recover(only_gateway=True)
+    app.start()
+    chores = [
+        tasks.create_task(Housekeeper(node.store, node.clock, mirror=mirror).run(), name="housekeeping"),
+        tasks.create_task(node.metrics.watch_loop(node.clock), name="loop-lag"),
+        tasks.create_task(watch.feed(notifier, node.clock), name="watchdog"),
+    ]
+    watch.word = "ready"
+    announce()
+    notifier.ready()
+    await stopping.wait()
+    watch.word = "stopping"
+    notifier.stopping(config.gateway.drain_seconds + STOP_MARGIN)
+    logger.info("gateway.stopping", drain_seconds=config.gateway.drain_seconds)
+    await app.stop(config.gateway.drain_seconds)
+    for chore in chores:
+        chore.cancel()
+
+
+def _node(config: Config, store: SqliteStore, redactor: Redactor, model: ChatModel) -> Node:
+    return Node(
+        id=ids.fresh(GATEWAYS.rstrip("-")),
+        place="the gateway",
+        hex_digits=GATEWAY_HEX,
+        store=store,
+        clock=SystemClock(),
+        config=lambda: config,
+        texts=Texts(config.language),
+        redactor=redactor,
+        metrics=Metrics(),
+        model_name=model.card.name,
+        zone=config.zone,
+    )
+
+
+def _http(config: Config) -> HttpSettings:
+    http = config.gateway.http
+    return HttpSettings(
+        host=http.host,
+        port=http.port,
+        base_path=http.base_path,
+        allowed_hosts=http.allowed_hosts,
+        trusted_proxies=http.trusted_proxies,
+    )
+
+
+def _routes(adapters: Mapping[str, PlatformAdapter], node: Node) -> tuple[Route, ...]:
+    mounted = (route for adapter in adapters.values() if isinstance(adapter, CanServe) for route in adapter.routes())
+    return (*mounted, *Browser(node.store, node.clock).routes())
+
+
+def _configured_key(config: Config) -> str | None:
+    block = config.platforms.get("api_server")
+    return None if block is None else block.settings.get("key")
+
+
+def _warning(home: Home) -> str | None:
+    return network_filesystem(home.root) or dbapi.weakness()

@@ -1,0 +1,184 @@
+"""Showing what is owed: in order within a chat, parallel across chats, until each duty has its end.
+
+A duty that a process died over is uncertain: where the platform cannot tell, it is shown once more with a mark
+and ends as `unknown`; where a repeated key shows nothing twice, it is simply sent again.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import structlog
+
+from hermes.adapters.base import Outbound, PlatformAdapter, Tokens
+from hermes.adapters.split import split
+from hermes.errors import PlatformError, RateLimited, Rejected, StoreError, Unreachable
+from hermes.gateway import wire
+from hermes.gateway.node import Node
+from hermes.gateway.supervise import Link, delay
+from hermes.sessions.model import Delivery, Sending
+
+log = structlog.get_logger(__name__)
+
+GIVE_UP_AFTER = 24 * 3600.0
+"""Seconds after which an answer is no longer wanted."""
+
+UNCERTAIN = "uncertain"
+"""Why a duty is due again when it may have been shown already."""
+
+Chat = tuple[str, str]
+
+
+class Deliverer:
+    """Sends what is due through the adapters of this process."""
+
+    def __init__(self, node: Node, adapters: Mapping[str, PlatformAdapter], links: Mapping[str, Link]) -> None:
+        self._outbox = node.store.outbox
+        self._node = node.id
+        self._clock = node.clock
+        self._texts = node.texts
+        self._metrics = node.metrics
+        self._adapters = adapters
+        self._links = links
+        self._bell = asyncio.Event()
+        self._busy: set[Chat] = set()
+        self._quiet = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something may be due. Never waits."""
+        self._quiet.clear()
+        self._bell.set()
+
+    async def idle(self) -> None:
+        """Wait until nothing is being sent and nothing is due."""
+        await self._quiet.wait()
+
+    async def recover(self) -> None:
+        """Before the first send: what a process died over becomes due again, as uncertain."""
+        for duty in await self._outbox.in_flight(tuple(self._adapters), node=self._node):
+            await self._outbox.postpone(duty.id, until=0.0, why=UNCERTAIN)
+        self.wake()
+
+    async def run(self, tasks: asyncio.TaskGroup) -> None:
+        """Until cancelled: look at every ring, and when a postponed duty comes due."""
+        while True:
+            self._bell.clear()
+            try:
+                due = await self._outbox.due(tuple(self._adapters), node=self._node, now=self._clock.now())
+                self._start(due, tasks)
+                wait = await self._pause()
+                if not self._busy and not self._bell.is_set():
+                    self._quiet.set()
+            except StoreError as error:
+                log.warning("delivery.store", reason=str(error))
+                wait = 1.0
+            await self._ring(wait)
+
+    def _start(self, due: Sequence[Delivery], tasks: asyncio.TaskGroup) -> None:
+        by_chat = sorted(due, key=lambda duty: (duty.platform, duty.chat_id, duty.id))
+        for chat, duties in groupby(by_chat, key=lambda duty: (duty.platform, duty.chat_id)):
+            if chat not in self._busy:
+                self._busy.add(chat)
+                tasks.create_task(self._chat(chat, list(duties)), name=f"delivery:{chat[0]}")
+
+    async def _pause(self) -> float | None:
+        """Seconds until a postponed duty comes due; None when only a ring can bring work."""
+        earliest = await self._outbox.next_due(tuple(self._adapters), node=self._node)
+        if earliest is None or self._busy:
+            return None
+        return max(0.05, earliest - self._clock.now())
+
+    async def _ring(self, wait: float | None) -> None:
+        if wait is None:
+            await self._bell.wait()
+            return
+        async with asyncio.TaskGroup() as group:
+            alarm = group.create_task(self._alarm(wait))
+            await self._bell.wait()
+            alarm.cancel()
+
+    async def _alarm(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._bell.set()
+
+    async def _chat(self, chat: Chat, duties: Sequence[Delivery]) -> None:
+        """One chat's duties in order; the first that has to wait makes the later ones wait."""
+        try:
+            for duty in duties:
+                if not await self._deliver(duty):
+                    break
+        finally:
+            self._busy.discard(chat)
+            self.wake()
+
+    async def _deliver(self, duty: Delivery) -> bool:
+        """Show one duty; False when it has to wait."""
+        try:
+            ids = await self._show(duty)
+        except Rejected as error:
+            return await self._end(duty, Sending.DEAD, why=error.refusal.value)
+        except PlatformError as error:
+            return await self._later(duty, error)
+        except StoreError as error:
+            log.warning("delivery.store", key=duty.key, reason=str(error))
+            return False
+        except Exception as error:  # one delivery's bug must not end the others
+            log.exception("delivery.failed", key=duty.key)
+            return await self._end(duty, Sending.DEAD, why=f"internal: {type(error).__name__}")
+        self._links[duty.platform].sent()
+        state = Sending.UNKNOWN if duty.why == UNCERTAIN and not self._idempotent(duty) else Sending.SENT
+        return await self._end(duty, state, ids=ids)
+
+    async def _show(self, duty: Delivery) -> tuple[str, ...]:
+        """Send the pieces that are not visible yet; gives the ids of all."""
+        adapter = self._adapters[duty.platform]
+        pieces = split(self._marked(duty), adapter.limits)
+        ids = duty.message_ids
+        for number, piece in enumerate(pieces):
+            if number < len(ids):
+                continue
+            if not adapter.limits.idempotent_sends:
+                await self._outbox.take_off(duty.id)
+            receipt = await adapter.send(_outbound(duty, piece, number, len(pieces)))
+            ids += receipt.message_ids[:1] if len(pieces) > 1 else receipt.message_ids
+            if number + 1 < len(pieces):
+                await self._outbox.shown(duty.id, ids)
+        return ids
+
+    def _marked(self, duty: Delivery) -> str:
+        if duty.why != UNCERTAIN or self._idempotent(duty) or duty.message_ids:
+            return duty.markdown
+        return f"{self._texts.for_words(duty.markdown).say('delivery.recovered')}\n\n{duty.markdown}"
+
+    def _idempotent(self, duty: Delivery) -> bool:
+        return self._adapters[duty.platform].limits.idempotent_sends
+
+    async def _later(self, duty: Delivery, error: PlatformError) -> bool:
+        now = self._clock.now()
+        if now - duty.at > GIVE_UP_AFTER:
+            return await self._end(duty, Sending.DEAD, why=f"gave up after a day: {error.detail}")
+        uncertain = duty.why == UNCERTAIN or (isinstance(error, Unreachable) and error.maybe_done)
+        attempt = 0 if isinstance(error, RateLimited) else duty.attempts + 1
+        until = now + delay(error, min(attempt, 10))
+        log.warning("delivery.postponed", key=duty.key, adapter=duty.platform, reason=error.detail, until=until)
+        await self._outbox.postpone(duty.id, until=until, why=UNCERTAIN if uncertain else error.detail)
+        return False
+
+    async def _end(self, duty: Delivery, state: Sending, *, ids: Sequence[str] = (), why: str = "") -> bool:
+        await self._outbox.settle(duty.id, state, at=self._clock.now(), message_ids=ids, why=why)
+        self._metrics.outbound.labels(duty.platform, state.value).inc()
+        if state is not Sending.SENT:
+            log.warning("delivery.ended", key=duty.key, adapter=duty.platform, state=state, reason=why)
+        return True
+
+
+def _outbound(duty: Delivery, piece: str, number: int, pieces: int) -> Outbound:
+    return Outbound(
+        key=duty.key if pieces == 1 else f"{duty.key}:{number}",
+        origin=wire.origin_from_json(duty.origin),
+        markdown=piece,
+        reply_to=duty.reply_to if number == 0 else None,
+        answers=duty.answers,
+        session=duty.session,
+        tokens=Tokens(input=duty.input_tokens, output=duty.output_tokens),
+    )

@@ -1,0 +1,153 @@
+"""Where commands are carried out: each once, its outcome and its reply in one transaction."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from weakref import WeakValueDictionary
+
+from hermes.errors import LeaseBusy, StoreError, UserError
+from hermes.gateway import commands
+from hermes.gateway.commands import Asked
+from hermes.gateway.conversations import LEASE_SECONDS, Conversations
+from hermes.gateway.doorman import Doorman
+from hermes.gateway.letters import Letter, reply
+from hermes.gateway.node import Node
+from hermes.gateway.work import RunningTurns
+from hermes.sessions import titles
+from hermes.sessions.model import Outcome, Session, SessionKey, Settlement
+
+
+class Desk:
+    """The `Powers` behind the commands."""
+
+    def __init__(
+        self,
+        node: Node,
+        *,
+        conversations: Conversations,
+        doorman: Doorman,
+        running: RunningTurns,
+        ring: Callable[[], None],
+    ) -> None:
+        self._node = node
+        self._conversations = conversations
+        self._doorman = doorman
+        self._running = running
+        self._ring = ring
+        self._locks: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
+
+    async def handle(self, letter: Letter) -> None:
+        """Carry out a command that has no outcome yet. The mailbox and the bypass may both ask: the first does it."""
+        lock = self._locks.setdefault(letter.row.key, asyncio.Lock())
+        async with lock:
+            row = letter.row
+            found = await self._node.store.inbox.find(row.platform, row.chat_id, row.event_id)
+            if found is None or found.outcome is not None:
+                return
+            text = await self._answer(letter)
+            at = self._node.clock.now()
+            replies = [reply(letter, text, key=f"command:{row.id}", at=at)] if text else []
+            await self._node.store.inbox.settle(
+                Settlement(rows=(row.id,), outcome=Outcome.COMMAND), at=at, deliveries=replies
+            )
+            self._node.metrics.inbound.labels(row.platform, Outcome.COMMAND.value).inc()
+        self._ring()
+
+    async def _answer(self, letter: Letter) -> str:
+        found = commands.parse(letter.inbound.text)
+        assert found is not None
+        name, rest = found
+        asked = Asked(
+            inbound=letter.inbound,
+            key=letter.row.key,
+            row=letter.row.id,
+            role=await self._doorman.role_of(letter.inbound.origin),
+            rest=rest,
+            texts=self._node.texts.for_words(letter.inbound.text),
+        )
+        try:
+            return await commands.answer(self, asked, name)
+        except (UserError, StoreError) as error:
+            return str(error)
+
+    async def start_over(self, asked: Asked) -> str:
+        title = titles.clean(asked.rest)
+        await self._running.cut_short(asked.key, "new conversation")
+        await self._drop_waiting(asked)
+        session = await self._conversations.enter(asked.key, asked.inbound)
+        birth = self._conversations.birth(asked.inbound, title)
+        async with self._conversations.held(session.conversation, force=True) as lease:
+            await self._node.store.start_over(lease, asked.key, birth, reason="session_reset")
+        if title is None:
+            return asked.texts.say("command.new")
+        return asked.texts.say("command.new_named", title=title)
+
+    async def _drop_waiting(self, asked: Asked) -> None:
+        """What was said before the new conversation and has not begun belongs to the old one, which ends."""
+        waiting = await self._node.store.inbox.pending(asked.key)
+        earlier = tuple(row.id for row in waiting if row.id < asked.row)
+        if earlier:
+            gone = Settlement(rows=earlier, outcome=Outcome.ABANDONED, why="new conversation")
+            await self._node.store.inbox.settle(gone, at=self._node.clock.now())
+
+    async def title(self, asked: Asked) -> str:
+        title = titles.clean(asked.rest)
+        if title is not None:
+            session = await self._conversations.enter(asked.key, asked.inbound)
+            await self._node.store.rename(session.id, title, by_person=True)
+            return asked.texts.say("command.title_set", title=title)
+        known = await self._node.store.find(asked.key)
+        if known is None or known.title is None:
+            return asked.texts.say("command.title_none")
+        return asked.texts.say("command.title", title=known.title)
+
+    async def status(self, asked: Asked) -> str:
+        session = await self._node.store.find(asked.key)
+        if session is None:
+            return asked.texts.say("command.status_empty", model=self._node.model_name)
+        return asked.texts.say(
+            "command.status",
+            session=session.id,
+            title=session.title or asked.texts.say("command.status_untitled"),
+            model=session.model or self._node.model_name,
+            messages=session.message_count,
+            input_tokens=session.usage.input_tokens,
+            output_tokens=session.usage.output_tokens,
+            state=await self._state(asked),
+        )
+
+    async def _state(self, asked: Asked) -> str:
+        if asked.key not in self._running:
+            return asked.texts.say("command.status_idle")
+        waiting = sum(row.id != asked.row for row in await self._node.store.inbox.pending(asked.key))
+        if not waiting:
+            return asked.texts.say("command.status_thinking")
+        return asked.texts.say("command.status_waiting", waiting=waiting)
+
+    async def stop(self, asked: Asked) -> str:
+        if asked.key in self._running:
+            await self._running.cut_short(asked.key, "stopped")
+            return ""  # the turn itself says that it was stopped
+        session = await self._node.store.find(asked.key)
+        place = None if session is None else await self._take_from_elsewhere(session)
+        if place is None:
+            return asked.texts.say("command.stop_nothing")
+        return asked.texts.say("command.stop_elsewhere", place=place)
+
+    async def _take_from_elsewhere(self, session: Session) -> str | None:
+        """End a turn that another process runs on this conversation: its writes are fenced off from here on."""
+        node = self._node
+        take = partial(
+            node.store.leases.take,
+            session.conversation,
+            owner=node.id,
+            place=node.place,
+            now=node.clock.now(),
+            ttl=LEASE_SECONDS,
+        )
+        try:
+            await node.store.leases.release(await take())
+        except LeaseBusy as error:
+            await node.store.leases.release(await take(force=True))
+            return error.place
+        return None

@@ -1,0 +1,80 @@
+"""An inbox row with its event decoded, and which of them make a turn. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from hermes.adapters.base import ChatKind, Inbound
+from hermes.gateway import commands, wire
+from hermes.sessions.model import InboxRow, Kind, NewDelivery, NewMessage, Person, Role
+from hermes.text import one_line
+
+QUOTE_CAP = 300
+"""Characters of a quoted message that are shown to the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """One event that waits for its outcome."""
+
+    row: InboxRow
+    inbound: Inbound
+
+    @property
+    def command(self) -> tuple[str, str] | None:
+        """The name and the rest, when it is a command."""
+        return commands.parse(self.inbound.text)
+
+
+def opened(rows: Iterable[InboxRow]) -> list[Letter]:
+    """The events behind open rows."""
+    return [Letter(row=row, inbound=wire.inbound_from_json(row.payload)) for row in rows if row.payload is not None]
+
+
+def batch(letters: Sequence[Letter]) -> Sequence[Letter]:
+    """The letters that make the next turn: what was said in a row, up to a command or a request of its own."""
+    if letters[0].inbound.alone:
+        return letters[:1]
+    return joinable(letters)
+
+
+def joinable(letters: Sequence[Letter]) -> Sequence[Letter]:
+    """The letters, from the first, that may share a turn with others."""
+    return tuple(takewhile(lambda one: one.command is None and not one.inbound.alone, letters))
+
+
+def words(letter: Letter) -> tuple[NewMessage, ...]:
+    """What the letter adds to the conversation: the history that it brings along, then the message."""
+    inbound = letter.inbound
+    brought = tuple(
+        NewMessage(role=Role(line.role), kind=Kind.CARRIED, content=line.text, at=inbound.at)
+        for line in inbound.carried
+    )
+    origin = inbound.origin
+    sender = None if origin.user_id is None else Person(id=origin.user_id, name=origin.user_name)
+    said = NewMessage(role=Role.USER, content=_with_quote(inbound), at=inbound.at, sender=sender)
+    return (*brought, said)
+
+
+def reply(letter: Letter, markdown: str, *, key: str, at: float) -> NewDelivery:
+    """The duty to show `markdown` where the letter came from. In rooms it refers to the letter."""
+    origin = letter.inbound.origin
+    in_room = origin.kind is not ChatKind.DIRECT and letter.inbound.event_id.startswith("m:")
+    return NewDelivery(
+        key=key,
+        platform=origin.platform,
+        chat_id=origin.chat_id,
+        origin=letter.row.origin,
+        markdown=markdown,
+        at=at,
+        reply_to=letter.inbound.event_id.removeprefix("m:") if in_room else None,
+        answers=letter.inbound.event_id,
+        node=letter.row.node,
+    )
+
+
+def _with_quote(inbound: Inbound) -> str:
+    """A quoted message comes as marked, bounded context before the person's own words."""
+    if not inbound.quoted:
+        return inbound.text
+    return f"> {one_line(inbound.quoted, QUOTE_CAP)}\n\n{inbound.text}"

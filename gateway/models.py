@@ -1,0 +1,51 @@
+"""From the configuration to a model that answers. Each vendor's module is imported when it is chosen."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hermes.agent.models.base import ChatModel
+from hermes.agent.models.retry import Patient, WithFallback
+from hermes.clock import Clock
+from hermes.gateway.choices import DEFAULT_MODELS, ModelChoice
+
+
+def build(choice: ModelChoice, fallback: ModelChoice | None, clock: Clock) -> ChatModel:
+    """The chosen model with patience, and behind it the fallback. Raises ConfigError for a bad script."""
+    first = Patient(_MAKERS[choice.provider](choice, clock), clock)
+    if fallback is None:
+        return first
+    return WithFallback(first, Patient(_MAKERS[fallback.provider](fallback, clock), clock))
+
+
+def _openai(choice: ModelChoice, _clock: Clock) -> ChatModel:
+    from hermes.agent.models.openai import OpenAIChat
+
+    return OpenAIChat(choice.name, choice.api_key, choice.base_url, choice.context_length)
+
+
+def _anthropic(choice: ModelChoice, _clock: Clock) -> ChatModel:
+    from hermes.agent.models.anthropic import AnthropicChat
+
+    return AnthropicChat(choice.name, choice.api_key or "", choice.base_url, choice.context_length)
+
+
+def _local(_choice: ModelChoice, _clock: Clock) -> ChatModel:
+    from hermes.agent.models.local import LocalChat
+
+    return LocalChat()
+
+
+def _scripted(choice: ModelChoice, clock: Clock) -> ChatModel:
+    """`model.name` is the path of the script; left at its default, the model echoes."""
+    from hermes.agent.models.scripted import ECHO, ScriptedChat, load
+
+    rules = ECHO if choice.name == DEFAULT_MODELS["scripted"] else load(Path(choice.name))
+    return ScriptedChat(clock, rules)
+
+
+_MAKERS: Mapping[str, Callable[[ModelChoice, Clock], ChatModel]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+    "local": _local,
+    "scripted": _scripted,
+}

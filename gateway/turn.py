@@ -1,0 +1,274 @@
+"""Stop 5 of the line: take up what waits for a key, think about it, and end it in one transaction."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import structlog
+
+from hermes import ids
+from hermes.adapters.base import PlatformAdapter
+from hermes.errors import LeaseBusy, LeaseLost, StoreError, StoreLocked, TurnLimit
+from hermes.gateway import endings
+from hermes.gateway.conversations import Conversations
+from hermes.gateway.desk import Desk
+from hermes.gateway.doorman import Doorman
+from hermes.gateway.endings import Ending
+from hermes.gateway.letters import Letter, batch, opened, reply, words
+from hermes.gateway.node import Node
+from hermes.gateway.observer import TurnObserver
+from hermes.gateway.thinking import Thinker
+from hermes.gateway.work import Running, RunningTurns, Work
+from hermes.sessions.model import (
+    OWNER,
+    InboxRow,
+    Lease,
+    NewDelivery,
+    Outcome,
+    Session,
+    SessionKey,
+    Settlement,
+    Step,
+    TurnId,
+    TurnRow,
+)
+from hermes.texts import Texts
+
+log = structlog.get_logger(__name__)
+
+FRUITLESS_STARTS = 2
+"""Starts in a row without a new row after which a turn is parked: something about it kills the process."""
+
+MEMORY_SECONDS = 600.0
+"""How long finished words wait in memory while another process holds the write lock."""
+
+SHUTDOWN = "shutdown"
+"""Why a turn is cut short when the process is asked to stop: it is taken up again at the next start."""
+
+
+class Turns:
+    """Runs turns: one a key at a time (the mailbox sees to that), one a conversation (the lease does)."""
+
+    def __init__(
+        self,
+        node: Node,
+        *,
+        conversations: Conversations,
+        thinker: Thinker,
+        doorman: Doorman,
+        desk: Desk,
+        running: RunningTurns,
+        adapters: Mapping[str, PlatformAdapter],
+        ring: Callable[[], None],
+    ) -> None:
+        self._node = node
+        self._conversations = conversations
+        self._thinker = thinker
+        self._doorman = doorman
+        self._desk = desk
+        self._running = running
+        self._adapters = adapters
+        self._ring = ring
+
+    async def run(self, key: SessionKey) -> bool:
+        """Do the next thing that waits for `key`; False when nothing does. A store in trouble is waited for."""
+        try:
+            return await self._next(key)
+        except StoreError as error:
+            log.warning("turn.store", key=key, reason=str(error))
+            await self._node.clock.sleep(1.0)
+            return True
+
+    async def _next(self, key: SessionKey) -> bool:
+        found = await self._node.store.inbox.unfinished(key)
+        if found is not None:
+            return await self._resume(*found)
+        letters = await self._pending(key)
+        if not letters:
+            return False
+        if letters[0].command is not None:
+            await self._desk.handle(letters[0])
+        else:
+            await self._begin(key, batch(letters))
+        return True
+
+    async def _pending(self, key: SessionKey) -> list[Letter]:
+        return opened(await self._node.store.inbox.pending(key))
+
+    # -- a turn begins, or begins again -------------------------------------------------------------------------
+
+    async def _begin(self, key: SessionKey, letters: Sequence[Letter]) -> None:
+        asked = letters[0]
+        session = await self._conversations.enter(key, asked.inbound)
+        told = partial(self._tell_busy, asked)
+        async with self._conversations.held(session.conversation, told=told) as lease:
+            session = await self._conversations.enter(key, asked.inbound)
+            if session.conversation != lease.conversation:
+                return  # somebody started over while we waited: look again
+            work = await self._work(TurnId(ids.fresh("turn")), lease, asked)
+            await self._node.store.commit(lease, self._first_step(key, work, letters, session))
+            await self._run(key, work, letters, await self._node.store.tip(session.conversation))
+
+    def _first_step(self, key: SessionKey, work: Work, letters: Sequence[Letter], session: Session) -> Step:
+        return Step(
+            turn=work.turn,
+            session=session.id,
+            at=self._node.clock.now(),
+            key=key,
+            runs=tuple(letter.row.id for letter in letters),
+            messages=tuple(row for letter in letters for row in words(letter)),
+            snapshot=self._thinker.snapshot(work) if session.system_prompt is None else None,
+        )
+
+    async def _resume(self, turn: TurnRow, rows: Sequence[InboxRow]) -> bool:
+        if any(row.node not in {None, self._node.id} for row in rows):
+            return False  # another process's connection waits for it
+        letters = opened(rows)
+        conversation = (await self._node.store.get(turn.session_id, OWNER)).conversation
+        async with self._conversations.held(conversation) as lease:
+            turn = await self._node.store.inbox.restart(lease, turn.id)
+            session = await self._node.store.tip(conversation)
+            log.info("turn.resumed", turn=turn.id, session=session.id, fruitless=turn.fruitless)
+            work = await self._work(turn.id, lease, letters[0])
+            if turn.fruitless >= FRUITLESS_STARTS:
+                parked = Ending(outcome=Outcome.DEAD, why="parked", shown=self._texts(work).say("turn.parked"))
+                await self._end(work, letters, session, parked)
+            else:
+                await self._run(turn.key, work, letters, session)
+        return True
+
+    async def _work(self, turn: TurnId, lease: Lease, asked: Letter) -> Work:
+        origin = asked.inbound.origin
+        return Work(
+            turn=turn,
+            lease=lease,
+            inbound=asked.inbound,
+            role=await self._doorman.role_of(origin),
+            shared=self._doorman.is_shared(origin),
+        )
+
+    async def _tell_busy(self, asked: Letter, error: LeaseBusy) -> None:
+        text = self._node.texts.for_words(asked.inbound.text).say("turn.busy_elsewhere", place=error.place)
+        notice = reply(asked, text, key=f"busy:{asked.row.id}", at=self._node.clock.now())
+        await self._node.store.outbox.add([notice])
+        self._ring()
+
+    # -- thinking, and the end ------------------------------------------------------------------------------------
+
+    async def _run(self, key: SessionKey, work: Work, letters: Sequence[Letter], session: Session) -> None:
+        observer = TurnObserver(
+            self._node,
+            work,
+            session=session,
+            letters=letters,
+            adapter=self._adapters.get(work.inbound.origin.platform),
+            card=self._thinker.model.card,
+            pending=partial(self._pending, key),
+        )
+        limit = asyncio.timeout(self._node.config().agent.turn_timeout_seconds)
+        running = self._running[key] = Running(work=work, limit=limit)
+        started = self._node.clock.monotonic()
+        try:
+            ending = await self._think(running, observer)
+            if ending is None:
+                await self._node.store.inbox.forgive(work.turn)
+                return
+            await self._end(work, observer.letters, observer.session, ending)
+            self._count(work, observer.letters, ending, self._node.clock.monotonic() - started)
+        finally:
+            del self._running[key]
+            running.ended.set()
+
+    async def _think(self, running: Running, observer: TurnObserver) -> Ending | None:
+        """Until there is an ending; None when the process stops and the turn goes on at the next start."""
+        work = running.work
+        try:
+            async with running.limit:
+                final = await self._thinker.think(work, observer)
+            return endings.answered(final, self._texts(work), self._node.clock.now())
+        except StoreError:
+            raise
+        except Exception as error:  # one turn's trouble must not end the others
+            if isinstance(error, TimeoutError) and running.limit.expired():
+                return self._cut_short(running, observer)
+            return self._failed(work, error)
+
+    def _cut_short(self, running: Running, observer: TurnObserver) -> Ending | None:
+        if running.why == SHUTDOWN:
+            return None
+        if running.why is None:
+            minutes = self._node.config().agent.turn_timeout_seconds / 60
+            return self._failed(running.work, TurnLimit("time", minutes))
+        return endings.cut_short(running.why, observer.text, self._texts(running.work), self._node.clock.now())
+
+    def _failed(self, work: Work, error: Exception) -> Ending:
+        if not endings.is_expected(error):
+            log.error("turn.failed", turn=work.turn, exc_info=error)
+        return endings.failed(error, self._texts(work), reference=work.turn, redactor=self._node.redactor)
+
+    async def _end(self, work: Work, letters: Sequence[Letter], session: Session, ending: Ending) -> None:
+        at = self._node.clock.now()
+        step = Step(
+            turn=work.turn,
+            session=session.id,
+            at=at,
+            messages=ending.kept,
+            usage=ending.usage,
+            api_calls=1 if ending.kept else 0,
+            settles=_settlements(letters, ending),
+            deliveries=_deliveries(work, letters[0], session, ending, at),
+            ends=ending.outcome.value,
+        )
+        try:
+            await asyncio.shield(self._insist(work.lease, step))
+        except LeaseLost:
+            gone = Settlement(rows=tuple(one.row.id for one in letters), outcome=Outcome.ABANDONED, why="taken over")
+            await self._node.store.inbox.settle(gone, at=at)
+        self._ring()
+
+    async def _insist(self, lease: Lease, step: Step) -> None:
+        """Finished words are kept in memory while another process holds the write lock, and tried again."""
+        give_up = self._node.clock.monotonic() + MEMORY_SECONDS
+        while True:
+            try:
+                await self._node.store.commit(lease, step)
+            except StoreLocked as error:
+                if self._node.clock.monotonic() > give_up:
+                    raise
+                log.warning("turn.store_locked", turn=step.turn, reason=str(error))
+            else:
+                return
+
+    def _count(self, work: Work, letters: Sequence[Letter], ending: Ending, seconds: float) -> None:
+        metrics = self._node.metrics
+        metrics.turns.labels(ending.outcome.value).inc()
+        metrics.turn_seconds.observe(seconds)
+        for settled in _settlements(letters, ending):
+            metrics.inbound.labels(work.inbound.origin.platform, settled.outcome.value).inc(len(settled.rows))
+
+    def _texts(self, work: Work) -> Texts:
+        return self._node.texts.for_words(work.inbound.text)
+
+
+def _settlements(letters: Sequence[Letter], ending: Ending) -> tuple[Settlement, ...]:
+    """The first letter is the question; what joined it on the way was merged into it."""
+    asked, *joined = (letter.row.id for letter in letters)
+    settled = Settlement(rows=(asked,), outcome=ending.outcome, why=ending.why)
+    return (settled, Settlement(rows=tuple(joined), outcome=Outcome.MERGED)) if joined else (settled,)
+
+
+def _deliveries(work: Work, asked: Letter, session: Session, ending: Ending, at: float) -> tuple[NewDelivery, ...]:
+    if not ending.shown:
+        return ()
+    duty = reply(asked, ending.shown, key=f"{work.turn}:answer", at=at)
+    usage = ending.usage
+    return (
+        replace(
+            duty,
+            session=session.id,
+            turn=work.turn,
+            input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
+            output_tokens=usage.output_tokens,
+        ),
+    )

@@ -1,0 +1,58 @@
+"""A turn while it lives: its fixed facts, and the register of those that are thinking now."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from hermes.adapters.base import Inbound
+from hermes.gateway.access import Role
+from hermes.sessions.model import Lease, SessionKey, TurnId
+
+PATIENCE_SECONDS = 5.0
+"""How long somebody who cut a turn short waits for it to store what it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The fixed facts of one turn."""
+
+    turn: TurnId
+    lease: Lease
+    inbound: Inbound
+    """The message that is answered."""
+    role: Role
+    shared: bool
+    """Others read the conversation too."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Running:
+    """A turn that is thinking now."""
+
+    work: Work
+    limit: asyncio.Timeout
+    why: str | None = None
+    """Set when somebody cut it short."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def cut_short(self, why: str) -> None:
+        """Cancel what the turn is waiting for: it stores what it has and ends. The first reason stays."""
+        if self.why is None:
+            self.why = why
+            self.limit.reschedule(asyncio.get_running_loop().time())
+
+
+class RunningTurns(dict[SessionKey, Running]):
+    """The turns of this process that are thinking, by key."""
+
+    async def cut_short(self, key: SessionKey, why: str) -> bool:
+        """End the turn of `key` and wait until it has; False when there was none, or it would not end."""
+        running = self.get(key)
+        if running is None:
+            return False
+        running.cut_short(why)
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await running.ended.wait()
+        except TimeoutError:
+            return False
+        return True
