@@ -30,7 +30,7 @@ class TurnObserver:
     ) -> None:
         self._node = node
         self._work = work
-        self._screen: CanStream | None = adapter if isinstance(adapter, CanStream) else None
+        self._screen = _streaming(adapter)
         self._card = card
         self._pending = pending
         self.session = session
@@ -88,6 +88,10 @@ class TurnObserver:
                 done=done,
             )
         )
+
+
+def _streaming(adapter: object) -> CanStream | None:
+    return adapter if isinstance(adapter, CanStream) else None
 
 
 def stored(line: Line, at: float) -> NewMessage:
