@@ -5,7 +5,7 @@ import pytest
 from contracts.store.facts import HOUR, MINUTE, T0, begin, birth, key_of, take, tell, write
 from contracts.store.facts import user as said
 from hermes.errors import LeaseLost, SessionNotFound, TitleTaken
-from hermes.sessions.model import ConversationId, Link, Room, RouteRow, Scope, Split
+from hermes.sessions.model import OWNER, ConversationId, Link, Room, RouteRow, Scope, Split
 from hermes.sessions.ports import Store
 
 KEY = key_of("a")
