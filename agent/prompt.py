@@ -1,6 +1,7 @@
 """What a model is told. The system prompt is made once a session and kept, so that providers can cache it;
 everything that changes (the date, who speaks) goes into the person's own turn."""
 
+import functools
 import json
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
@@ -63,8 +64,13 @@ def line(row: Message, *, card: Card, zone: tzinfo | None, shared: bool) -> Line
     )
 
 
+@functools.lru_cache(maxsize=4096)
+def _minute(minute: int, zone: tzinfo | None) -> str:
+    return datetime.fromtimestamp(minute * 60, zone).strftime("%a %Y-%m-%d %H:%M %Z").strip()
+
+
 def _heading(row: Message, zone: tzinfo | None, shared: bool) -> str:
-    when = datetime.fromtimestamp(row.at, zone).strftime("%a %Y-%m-%d %H:%M %Z").strip()
+    when = _minute(int(row.at // 60), zone)
     if not shared or row.sender is None:
         return when
     return f"{when}, {json.dumps(one_line(row.sender.name, NAME_CAP), ensure_ascii=False)} (id {row.sender.id})"

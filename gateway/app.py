@@ -115,15 +115,16 @@ class App:
 
     async def stop(self, drain_seconds: float) -> None:
         """In stages: adapters hear nothing more, turns end or are put aside, what is due goes out."""
+        for task in self._listening:
+            task.cancel()
         self.mailboxes.close()
         if not await _within(drain_seconds, self.mailboxes.idle()):
             for turn in tuple(self._running.values()):
                 turn.cut_short(SHUTDOWN)
             await _within(FLUSH_SECONDS, self.mailboxes.idle())
         await _within(FLUSH_SECONDS, self.deliverer.idle())
-        for task in (*self._listening, self._sending):
-            if task is not None:
-                task.cancel()
+        if self._sending is not None:
+            self._sending.cancel()
 
 
 async def _within(seconds: float, stage: Coroutine[None, None, None]) -> bool:

@@ -29,6 +29,7 @@ from hermes.sessions.model import (
     Session,
     SessionKey,
     Settlement,
+    Snapshot,
     Step,
     TurnId,
     TurnRow,
@@ -103,14 +104,17 @@ class Turns:
         session = await self._conversations.enter(key, asked.inbound)
         told = partial(self._tell_busy, asked)
         async with self._conversations.held(session.conversation, told=told) as lease:
-            session = await self._conversations.enter(key, asked.inbound)
-            if session.conversation != lease.conversation:
+            live = await self._node.store.find(key)
+            if live is None or live.conversation != lease.conversation:
                 return  # somebody started over while we waited: look again
             work = await self._work(TurnId(ids.fresh("turn")), lease, asked)
-            await self._node.store.commit(lease, self._first_step(key, work, letters, session))
-            await self._run(key, work, letters, await self._node.store.tip(session.conversation))
+            snapshot = self._thinker.snapshot(work) if live.system_prompt is None else None
+            await self._node.store.commit(lease, self._first_step(key, work, letters, live, snapshot))
+            await self._run(key, work, letters, live if snapshot is None else snapshot.on(live))
 
-    def _first_step(self, key: SessionKey, work: Work, letters: Sequence[Letter], session: Session) -> Step:
+    def _first_step(
+        self, key: SessionKey, work: Work, letters: Sequence[Letter], session: Session, snapshot: Snapshot | None
+    ) -> Step:
         return Step(
             turn=work.turn,
             session=session.id,
@@ -118,7 +122,7 @@ class Turns:
             key=key,
             runs=tuple(letter.row.id for letter in letters),
             messages=tuple(row for letter in letters for row in words(letter)),
-            snapshot=self._thinker.snapshot(work) if session.system_prompt is None else None,
+            snapshot=snapshot,
         )
 
     async def _resume(self, turn: TurnRow, rows: Sequence[InboxRow]) -> bool:

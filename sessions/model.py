@@ -1,6 +1,6 @@
 """The values that the store keeps and gives back. Frozen, valid at birth, free of SQL."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NewType
 
@@ -209,6 +209,12 @@ class Snapshot:
     provider: str
     system_prompt: str
     tools: str
+
+    def on(self, session: Session) -> Session:
+        """The session with this start."""
+        return replace(
+            session, model=self.model, provider=self.provider, system_prompt=self.system_prompt, tools=self.tools
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,25 @@ SELECT_SESSIONS = f"SELECT {SESSION_COLUMNS} FROM sessions s JOIN conversations 
 
 def message(row: Row) -> Message:
     """The message behind `MESSAGE_COLUMNS`; columns behind those are the caller's own."""
-    facts = dict(zip(_MESSAGE_FIELDS, row, strict=False))
-    sender_id, sender_name = facts.pop("sender_id"), facts.pop("sender_name")
-    facts["role"] = _ROLES[facts["role"]]
-    facts["kind"] = _KINDS[facts["kind"]]
-    facts["tool_calls"] = read_tool_calls(facts["tool_calls"])
-    facts["platform_message_ids"] = read_strings(facts["platform_message_ids"])
-    return Message(sender=None if sender_id is None else Person(id=sender_id, name=sender_name or ""), **facts)
+    row_id, session_id, turn, role, kind, content, calls, call_id, tool, *rest = row
+    tokens, finish_reason, at, sender_id, sender_name, platform_ids, undone_by = rest[:7]
+    return Message(
+        id=row_id,
+        session_id=session_id,
+        turn=turn,
+        role=_ROLES[role],
+        kind=_KINDS[kind],
+        content=content,
+        tool_calls=read_tool_calls(calls) if calls else (),
+        tool_call_id=call_id,
+        tool_name=tool,
+        tokens=tokens,
+        finish_reason=finish_reason,
+        at=at,
+        sender=None if sender_id is None else Person(id=sender_id, name=sender_name or ""),
+        platform_message_ids=read_strings(platform_ids) if platform_ids else (),
+        undone_by=undone_by,
+    )
 
 
 def session(row: Row) -> Session:
