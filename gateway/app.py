@@ -77,7 +77,7 @@ class App:
         self.intake = Intake(
             node,
             doorman=doorman,
-            desk=desk,
+            command=turns.command,
             running=self._running,
             mailboxes=self.mailboxes,
             tasks=tasks,

@@ -23,6 +23,9 @@ log = structlog.get_logger(__name__)
 GIVE_UP_AFTER = 24 * 3600.0
 """Seconds after which an answer is no longer wanted."""
 
+STORE_PAUSE = 1.0
+"""Seconds before a store in trouble is tried again."""
+
 UNCERTAIN = "uncertain"
 """Why a duty is due again when it may have been shown already."""
 
@@ -71,7 +74,7 @@ class Deliverer:
                     self._quiet.set()
             except StoreError as error:
                 log.warning("delivery.store", reason=str(error))
-                wait = 1.0
+                wait = STORE_PAUSE
             await self._ring(wait)
 
     def _start(self, due: Sequence[Delivery], tasks: asyncio.TaskGroup) -> None:
@@ -107,6 +110,9 @@ class Deliverer:
             for duty in duties:
                 if not await self._deliver(duty):
                     break
+        except StoreError as error:
+            log.warning("delivery.store", chat=chat[0], reason=str(error))
+            await self._clock.sleep(STORE_PAUSE)
         finally:
             self._busy.discard(chat)
             self.wake()
@@ -119,9 +125,8 @@ class Deliverer:
             return await self._end(duty, Sending.DEAD, why=error.refusal.value)
         except PlatformError as error:
             return await self._later(duty, error)
-        except StoreError as error:
-            log.warning("delivery.store", key=duty.key, reason=str(error))
-            return False
+        except StoreError:
+            raise
         except Exception as error:  # one delivery's bug must not end the others
             log.exception("delivery.failed", key=duty.key)
             return await self._end(duty, Sending.DEAD, why=f"internal: {type(error).__name__}")

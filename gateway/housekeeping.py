@@ -34,12 +34,12 @@ class Housekeeper:
         self._purged_at = 0.0
 
     async def run(self) -> None:
-        """Until cancelled. A store in trouble is left alone until the next round."""
+        """Until cancelled. A store or a disk in trouble is left alone until the next round."""
         while True:
             try:
                 await self.round()
-            except StoreError as error:
-                log.warning("housekeeping.store", reason=str(error))
+            except (StoreError, OSError) as error:
+                log.warning("housekeeping.postponed", reason=str(error))
             await self._clock.sleep(ROUND_SECONDS)
 
     async def round(self) -> None:

@@ -2,16 +2,15 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
 from hermes.adapters.base import Accepted, Hangup, Inbound, Lifetime, Outbound, Standing, Tokens
 from hermes.gateway import access, commands, wire
 from hermes.gateway.access import Denied, Role
-from hermes.gateway.desk import Desk
 from hermes.gateway.doorman import Doorman
-from hermes.gateway.letters import Letter, reply
+from hermes.gateway.letters import Letter
 from hermes.gateway.mailbox import Mailboxes
 from hermes.gateway.node import Node
 from hermes.gateway.work import RunningTurns
@@ -35,7 +34,7 @@ class Intake:
         node: Node,
         *,
         doorman: Doorman,
-        desk: Desk,
+        command: Callable[[Letter], Awaitable[None]],
         running: RunningTurns,
         mailboxes: Mailboxes,
         tasks: asyncio.TaskGroup,
@@ -43,7 +42,7 @@ class Intake:
     ) -> None:
         self._node = node
         self._doorman = doorman
-        self._desk = desk
+        self._command = command
         self._running = running
         self._mailboxes = mailboxes
         self._tasks = tasks
@@ -68,11 +67,11 @@ class Intake:
         else:
             why, text = refusal
             rejected = Settlement(rows=(), outcome=Outcome.REJECTED, why=why)
-            claim = await self._node.store.inbox.claim(arrival, settle=rejected, replies=_said(arrival, event, text))
+            claim = await self._node.store.inbox.claim(arrival, settle=rejected, replies=_said(arrival, text))
         if not claim.fresh:
             return await self._repeat(claim.row)
         if claim.row.outcome is None:
-            await self._hand_on(Letter(row=claim.row, inbound=event))
+            self._hand_on(Letter(row=claim.row, inbound=event))
         else:
             self._node.metrics.inbound.labels(event.origin.platform, Outcome.REJECTED.value).inc()
             log.info("inbound.rejected", platform=event.origin.platform, why=claim.row.why)
@@ -92,10 +91,10 @@ class Intake:
             node=self._node.id if event.lifetime is Lifetime.CONNECTION else None,
         )
 
-    async def _hand_on(self, letter: Letter) -> None:
+    def _hand_on(self, letter: Letter) -> None:
         key, busy = letter.row.key, letter.row.key in self._running
-        if busy and commands.is_urgent(letter.inbound.text):
-            self._tasks.create_task(self._desk.handle(letter), name=f"command:{key}")
+        if self._mailboxes.is_live(key) and commands.is_urgent(letter.inbound.text):
+            self._tasks.create_task(self._command(letter), name=f"command:{key}")
             return
         if busy and letter.command is None and self._node.config().gateway.busy_input_mode == "interrupt":
             self._running[key].cut_short("interrupted")
@@ -196,20 +195,19 @@ class Pace:
         return 0.0
 
 
-def _said(arrival: Arrival, event: Inbound, text: str) -> tuple[NewDelivery, ...]:
+def _said(arrival: Arrival, text: str) -> tuple[NewDelivery, ...]:
     """A refusal's sentence as a duty; nothing for silence."""
     if not text:
         return ()
-    row = InboxRow(
-        id=0,
-        platform=arrival.platform,
-        chat_id=arrival.chat_id,
-        event_id=arrival.event_id,
-        key=arrival.key,
-        origin=arrival.origin,
-        payload=None,
-        received_at=arrival.at,
-        node=arrival.node,
+    return (
+        NewDelivery(
+            key=f"refusal:{arrival.platform}:{arrival.chat_id}:{arrival.event_id}",
+            platform=arrival.platform,
+            chat_id=arrival.chat_id,
+            origin=arrival.origin,
+            markdown=text,
+            at=arrival.at,
+            answers=arrival.event_id,
+            node=arrival.node,
+        ),
     )
-    key = f"refusal:{arrival.platform}:{arrival.chat_id}:{arrival.event_id}"
-    return (reply(Letter(row=row, inbound=event), text, key=key, at=arrival.at),)

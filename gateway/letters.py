@@ -1,7 +1,7 @@
 """An inbox row with its event decoded, and which of them make a turn. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from hermes.adapters.base import ChatKind, Inbound
@@ -58,18 +58,23 @@ def words(letter: Letter) -> tuple[NewMessage, ...]:
 
 def reply(letter: Letter, markdown: str, *, key: str, at: float) -> NewDelivery:
     """The duty to show `markdown` where the letter came from. In rooms it refers to the letter."""
-    origin = letter.inbound.origin
-    in_room = origin.kind is not ChatKind.DIRECT and letter.inbound.event_id.startswith("m:")
+    event = letter.inbound.event_id
+    in_room = letter.inbound.origin.kind is not ChatKind.DIRECT and event.startswith("m:")
+    duty = notice(letter.row, markdown, key=key, at=at)
+    return replace(duty, reply_to=event.removeprefix("m:")) if in_room else duty
+
+
+def notice(row: InboxRow, markdown: str, *, key: str, at: float) -> NewDelivery:
+    """The same for a row whose event was not read."""
     return NewDelivery(
         key=key,
-        platform=origin.platform,
-        chat_id=origin.chat_id,
-        origin=letter.row.origin,
+        platform=row.platform,
+        chat_id=row.chat_id,
+        origin=row.origin,
         markdown=markdown,
         at=at,
-        reply_to=letter.inbound.event_id.removeprefix("m:") if in_room else None,
-        answers=letter.inbound.event_id,
-        node=letter.row.node,
+        answers=row.event_id,
+        node=row.node,
     )
 
 

@@ -4,6 +4,10 @@ import os
 import socket
 from collections.abc import Mapping
 
+import structlog
+
+log = structlog.get_logger(__name__)
+
 
 class Notifier:
     """Sends states to `$NOTIFY_SOCKET`; without one, nowhere."""
@@ -33,5 +37,8 @@ class Notifier:
     def _send(self, state: str) -> None:
         if not self._address:
             return
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as wire:
-            wire.sendto(state.encode(), self._address)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as wire:
+                wire.sendto(state.encode(), self._address)
+        except OSError as error:
+            log.warning("systemd.not_told", state=state, reason=str(error))

@@ -1,7 +1,7 @@
 """Stop 5 of the line: take up what waits for a key, think about it, and end it in one transaction."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,13 +9,21 @@ import structlog
 
 from hermes import ids
 from hermes.adapters.base import PlatformAdapter
-from hermes.errors import LeaseBusy, LeaseLost, StoreError, StoreLocked, TurnLimit
+from hermes.errors import (
+    AmbiguousSession,
+    LeaseBusy,
+    LeaseLost,
+    SessionNotFound,
+    StoreError,
+    StoreLocked,
+    TurnLimit,
+)
 from hermes.gateway import endings
 from hermes.gateway.conversations import Conversations
 from hermes.gateway.desk import Desk
 from hermes.gateway.doorman import Doorman
 from hermes.gateway.endings import Ending
-from hermes.gateway.letters import Letter, batch, opened, reply, words
+from hermes.gateway.letters import Letter, batch, notice, opened, reply, words
 from hermes.gateway.node import Node
 from hermes.gateway.observer import TurnObserver
 from hermes.gateway.thinking import Thinker
@@ -43,6 +51,9 @@ FRUITLESS_STARTS = 2
 
 MEMORY_SECONDS = 600.0
 """How long finished words wait in memory while another process holds the write lock."""
+
+STORE_PAUSE = 1.0
+"""Seconds before a store in trouble is tried again."""
 
 SHUTDOWN = "shutdown"
 """Why a turn is cut short when the process is asked to stop: it is taken up again at the next start."""
@@ -73,25 +84,61 @@ class Turns:
         self._ring = ring
 
     async def run(self, key: SessionKey) -> bool:
-        """Do the next thing that waits for `key`; False when nothing does. A store in trouble is waited for."""
+        """Do the next thing that waits for `key`; False when nothing does. Never raises: mailboxes live on."""
+        inbox = self._node.store.inbox
         try:
-            return await self._next(key)
+            found = await inbox.unfinished(key)
+            if found is not None:
+                turn, rows = found
+                return await self._guarded(rows, lambda: self._resume(turn, rows))
+            rows = await inbox.pending(key)
         except StoreError as error:
-            log.warning("turn.store", key=key, reason=str(error))
-            await self._node.clock.sleep(1.0)
-            return True
+            return await self._wait_for_store(error)
+        return bool(rows) and await self._guarded(rows[:1], lambda: self._take_up(key, rows))
 
-    async def _next(self, key: SessionKey) -> bool:
-        found = await self._node.store.inbox.unfinished(key)
-        if found is not None:
-            return await self._resume(*found)
-        letters = await self._pending(key)
-        if not letters:
-            return False
+    async def command(self, letter: Letter) -> None:
+        """Carry out a command beside the running turn. Never raises."""
+        await self._guarded((letter.row,), lambda: self._handle(letter))
+
+    async def _guarded(self, rows: Sequence[InboxRow], work: Callable[[], Awaitable[bool]]) -> bool:
+        """`work`, which is about `rows`. A store in trouble is waited for; what can never be done is set aside."""
+        try:
+            return await work()
+        except (SessionNotFound, AmbiguousSession) as error:
+            await self._set_aside(rows, str(error), why=type(error).__name__)
+        except StoreError as error:
+            return await self._wait_for_store(error)
+        except Exception:  # one conversation's bug must not end the others
+            reference = ids.fresh("error")
+            log.exception("turn.broken", reference=reference, key=rows[0].key if rows else "")
+            await self._set_aside(rows, self._node.texts.say("turn.failed", reference=reference), why="internal")
+        return True
+
+    async def _wait_for_store(self, error: StoreError) -> bool:
+        log.warning("turn.store", reason=str(error))
+        await self._node.clock.sleep(STORE_PAUSE)
+        return True
+
+    async def _set_aside(self, rows: Sequence[InboxRow], text: str, *, why: str) -> None:
+        """Give rows that cannot be worked on their outcome, and say so where the first came from."""
+        dead = Settlement(rows=tuple(row.id for row in rows), outcome=Outcome.DEAD, why=why)
+        at = self._node.clock.now()
+        notices = [notice(row, text, key=f"aside:{row.id}", at=at) for row in rows[:1]]
+        try:
+            await self._node.store.inbox.settle(dead, at=at, deliveries=notices)
+        except StoreError as error:
+            await self._wait_for_store(error)
+        self._ring()
+
+    async def _take_up(self, key: SessionKey, rows: Sequence[InboxRow]) -> bool:
+        letters = opened(rows)
         if letters[0].command is not None:
-            await self._desk.handle(letters[0])
-        else:
-            await self._begin(key, batch(letters))
+            return await self._handle(letters[0])
+        await self._begin(key, batch(letters))
+        return True
+
+    async def _handle(self, letter: Letter) -> bool:
+        await self._desk.handle(letter)
         return True
 
     async def _pending(self, key: SessionKey) -> list[Letter]:

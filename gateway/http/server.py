@@ -115,7 +115,7 @@ async def serve(
     """Answer `routes`, login, health and metrics while the block runs. Raises ConfigError when it cannot listen."""
     base = "/" + settings.base_path.strip("/")
     runner = web.AppRunner(
-        _application(settings, base, (*_own_routes(doors, readiness, metrics), *doors.routes(), *routes), doors),
+        _application(settings, base, (*own_routes(doors, readiness, metrics), *doors.routes(), *routes), doors),
         access_log=None,
         handle_signals=False,
         handler_cancellation=True,  # a client that hangs up ends its handler
@@ -151,7 +151,9 @@ def _application(settings: HttpSettings, base: str, routes: Sequence[Route], doo
     return app
 
 
-def _own_routes(doors: Doors, readiness: Callable[[], Readiness], metrics: Metrics) -> Sequence[Route]:
+def own_routes(doors: Doors, readiness: Callable[[], Readiness], metrics: Metrics) -> Sequence[Route]:
+    """What the server answers for itself: health and figures."""
+
     async def alive(_request: web.Request) -> web.Response:
         return web.json_response({"status": "alive"})
 
