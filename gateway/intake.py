@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 
 import structlog
 
@@ -34,7 +34,7 @@ class Intake:
         node: Node,
         *,
         doorman: Doorman,
-        command: Callable[[Letter], Awaitable[None]],
+        command: Callable[[Letter], Coroutine[None, None, None]],
         running: RunningTurns,
         mailboxes: Mailboxes,
         tasks: asyncio.TaskGroup,

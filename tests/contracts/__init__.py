@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("contracts.model", "contracts.store")
+pytest.register_assert_rewrite("contracts.adapter", "contracts.model", "contracts.store")
