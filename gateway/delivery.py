@@ -86,8 +86,10 @@ class Deliverer:
 
     async def _pause(self) -> float | None:
         """Seconds until a postponed duty comes due; None when only a ring can bring work."""
+        if self._busy:
+            return None  # whoever is being sent to rings at the end
         earliest = await self._outbox.next_due(tuple(self._adapters), node=self._node)
-        if earliest is None or self._busy:
+        if earliest is None:
             return None
         return max(0.05, earliest - self._clock.now())
 

@@ -27,11 +27,13 @@ class Doorman:
         self._policy = policy
 
     async def judge(self, origin: Origin) -> Role | Denied:
-        """What the sender may be, or why nothing."""
-        granted = None
-        if origin.user_id is not None:
-            granted = await self._node.store.roles.role_of(origin.platform, origin.user_id)
-        return judge(origin, rules=access_rules(self._node.config()), granted=granted)
+        """What the sender may be, or why nothing. Pairing is asked about those that the configuration leaves open."""
+        rules = access_rules(self._node.config())
+        verdict = judge(origin, rules=rules, granted=None)
+        if verdict is Role.OWNER or origin.user_id is None:
+            return verdict
+        granted = await self._node.store.roles.role_of(origin.platform, origin.user_id)
+        return judge(origin, rules=rules, granted=granted)
 
     async def role_of(self, origin: Origin) -> Role:
         """The sender's role. Somebody who was let in and has been revoked since is a guest for what began before."""

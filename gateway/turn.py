@@ -87,13 +87,14 @@ class Turns:
         """Do the next thing that waits for `key`; False when nothing does. Never raises: mailboxes live on."""
         inbox = self._node.store.inbox
         try:
-            found = await inbox.unfinished(key)
-            if found is not None:
-                turn, rows = found
-                return await self._guarded(rows, lambda: self._resume(turn, rows))
-            rows = await inbox.pending(key)
+            rows = await inbox.waiting(key)
+            begun = any(row.turn is not None for row in rows)  # by a process that died over it: none runs it now
+            found = await inbox.unfinished(key) if begun else None
         except StoreError as error:
             return await self._wait_for_store(error)
+        if found is not None:
+            turn, its = found
+            return await self._guarded(its, lambda: self._resume(turn, its))
         return bool(rows) and await self._guarded(rows[:1], lambda: self._take_up(key, rows))
 
     async def command(self, letter: Letter) -> None:
@@ -227,6 +228,8 @@ class Turns:
                 return
             await self._end(work, observer.letters, observer.session, ending)
             self._count(work, observer.letters, ending, self._node.clock.monotonic() - started)
+        except LeaseLost:
+            await self._taken_over(observer.letters)
         finally:
             del self._running[key]
             running.ended.set()
@@ -235,8 +238,11 @@ class Turns:
         """Until there is an ending; None when the process stops and the turn goes on at the next start."""
         work = running.work
         try:
-            async with running.limit:
-                final = await self._thinker.think(work, observer)
+            try:
+                async with running.limit:
+                    final = await self._thinker.think(work, observer)
+            finally:
+                running.thought = True
             return endings.answered(final, self._texts(work), self._node.clock.now())
         except StoreError:
             raise
@@ -271,12 +277,13 @@ class Turns:
             deliveries=_deliveries(work, letters[0], session, ending, at),
             ends=ending.outcome.value,
         )
-        try:
-            await asyncio.shield(self._insist(work.lease, step))
-        except LeaseLost:
-            gone = Settlement(rows=tuple(one.row.id for one in letters), outcome=Outcome.ABANDONED, why="taken over")
-            await self._node.store.inbox.settle(gone, at=at)
+        await asyncio.shield(self._insist(work.lease, step))
         self._ring()
+
+    async def _taken_over(self, letters: Sequence[Letter]) -> None:
+        """Somebody else has the conversation now: the turn writes nothing more and is not taken up again."""
+        gone = Settlement(rows=tuple(one.row.id for one in letters), outcome=Outcome.ABANDONED, why="taken over")
+        await self._node.store.inbox.settle(gone, at=self._node.clock.now())
 
     async def _insist(self, lease: Lease, step: Step) -> None:
         """Finished words are kept in memory while another process holds the write lock, and tried again."""

@@ -32,11 +32,13 @@ class Running:
     limit: asyncio.Timeout
     why: str | None = None
     """Set when somebody cut it short."""
+    thought: bool = False
+    """It has its ending and only writes it down: too late to cut it short."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def cut_short(self, why: str) -> None:
         """Cancel what the turn is waiting for: it stores what it has and ends. The first reason stays."""
-        if self.why is None:
+        if self.why is None and not self.thought and not self.limit.expired():
             self.why = why
             self.limit.reschedule(asyncio.get_running_loop().time())
 

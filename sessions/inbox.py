@@ -101,13 +101,10 @@ class SqliteInbox:
         return await self._readers.run(lambda connection: _find(connection, platform, chat_id, event_id))
 
     async def pending(self, key: SessionKey, limit: int = 100) -> tuple[InboxRow, ...]:
-        def work(connection: Connection) -> tuple[InboxRow, ...]:
-            found = connection.execute(
-                f"{SELECT} WHERE key = ? AND outcome IS NULL AND turn IS NULL ORDER BY id LIMIT ?", (key, limit)
-            )
-            return tuple(map(inbox_row, found))
+        return await self._readers.run(lambda connection: _open(connection, "turn IS NULL", key, limit))
 
-        return await self._readers.run(work)
+    async def waiting(self, key: SessionKey, limit: int = 100) -> tuple[InboxRow, ...]:
+        return await self._readers.run(lambda connection: _open(connection, "TRUE", key, limit))
 
     async def waiting_keys(self, platforms: Sequence[str], *, node: str) -> tuple[SessionKey, ...]:
         def work(connection: Connection) -> tuple[SessionKey, ...]:
@@ -182,6 +179,13 @@ class SqliteInbox:
             ).rowcount
 
         return await self._writer.submit(op)
+
+
+def _open(connection: Connection, condition: str, key: SessionKey, limit: int) -> tuple[InboxRow, ...]:
+    found = connection.execute(
+        f"{SELECT} WHERE key = ? AND outcome IS NULL AND {condition} ORDER BY id LIMIT ?", (key, limit)
+    )
+    return tuple(map(inbox_row, found))
 
 
 def _end_turns(connection: Connection, settlement: Settlement, at: float) -> None:

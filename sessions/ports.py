@@ -200,6 +200,10 @@ class Inbox(Protocol):
         """Events of `key` that no turn has taken up, in order of arrival."""
         ...
 
+    async def waiting(self, key: SessionKey, limit: int = 100) -> tuple[InboxRow, ...]:
+        """Events of `key` that have no outcome yet, taken up or not, in order of arrival."""
+        ...
+
     async def waiting_keys(self, platforms: Sequence[str], *, node: str) -> tuple[SessionKey, ...]:
         """Keys with open events that this process may work on: of its platforms, bound to no other node."""
         ...

@@ -88,6 +88,9 @@ class MemoryInbox:
     async def pending(self, key: SessionKey, limit: int = 100) -> tuple[InboxRow, ...]:
         return tuple(row for row in self._open() if row.key == key and row.turn is None)[:limit]
 
+    async def waiting(self, key: SessionKey, limit: int = 100) -> tuple[InboxRow, ...]:
+        return tuple(row for row in self._open() if row.key == key)[:limit]
+
     async def waiting_keys(self, platforms: Sequence[str], *, node: str) -> tuple[SessionKey, ...]:
         mine = (row for row in self._open() if row.platform in platforms and row.node in {None, node})
         return tuple(dict.fromkeys(row.key for row in mine))

@@ -1,5 +1,6 @@
 """Names for things. Every random part comes from `secrets`, every time part from the caller."""
 
+import itertools
 import secrets
 from datetime import datetime, tzinfo
 
@@ -16,6 +17,10 @@ def session_id(at: float, *, hex_digits: int, zone: tzinfo | None = None) -> str
     return f"{stamp}_{secrets.token_hex(hex_digits // 2)}"
 
 
+_PROCESS = secrets.token_hex(6)
+_numbers = itertools.count(1)
+
+
 def fresh(prefix: str) -> str:
-    """A name that nobody else has: `<prefix>-<16 hex digits>`."""
-    return f"{prefix}-{secrets.token_hex(8)}"
+    """A name that nobody else has, in any process: `<prefix>-<12 hex digits>-<number>`. Not a secret."""
+    return f"{prefix}-{_PROCESS}-{next(_numbers):x}"

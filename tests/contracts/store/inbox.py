@@ -113,6 +113,13 @@ class InboxContract:
         await _started(store)
         assert await store.inbox.waiting_keys(["telegram"], node=NODE) == (KEY,)
 
+    async def test_events_wait_until_their_outcome_whoever_took_them_up(self, store: Store) -> None:
+        _, _, first = await _started(store)
+        second, third = [(await store.inbox.claim(arrival(f"m:{n}"))).row for n in (2, 3)]
+        await store.inbox.settle(Settlement(rows=(third.id,), outcome=Outcome.DEAD), at=T0)
+        assert [row.id for row in await store.inbox.waiting(KEY)] == [first.id, second.id]
+        assert [row.turn for row in await store.inbox.waiting(KEY, limit=1)] == [TURN]
+
     async def test_events_that_a_turn_took_up_are_pending_no_more(self, store: Store) -> None:
         session, lease, row = await _started(store)
         later = (await store.inbox.claim(arrival("m:2"))).row
