@@ -69,7 +69,7 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> Non
         stack.enter_context(only_gateway(home.lock))
         store = await open_store(home.database)
         stack.push_async_callback(store.close)
-        model = models.build(choice, choose_fallback(config, environ), SystemClock())
+        model = models.build(choice, choose_fallback(config, environ), config.model, SystemClock())
         stack.push_async_callback(model.close)
         node = _node(config, store, redactor, model)
         adapters = await platforms.opened(config, environ, home=home, clock=node.clock, stack=stack)

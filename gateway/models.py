@@ -4,17 +4,23 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hermes.agent.models.base import ChatModel
+from hermes.agent.models.priced import Price, Priced
 from hermes.agent.models.retry import Patient, WithFallback
 from hermes.clock import Clock
 from hermes.gateway.choices import DEFAULT_MODELS, ModelChoice
+from hermes.gateway.config import ModelBlock
 
 
-def build(choice: ModelChoice, fallback: ModelChoice | None, clock: Clock) -> ChatModel:
-    """The chosen model with patience, and behind it the fallback. Raises ConfigError for a bad script."""
-    first = Patient(_MAKERS[choice.provider](choice, clock), clock)
-    if fallback is None:
-        return first
-    return WithFallback(first, Patient(_MAKERS[fallback.provider](fallback, clock), clock))
+def build(choice: ModelChoice, fallback: ModelChoice | None, block: ModelBlock, clock: Clock) -> ChatModel:
+    """The chosen model with patience, behind it the fallback, and on both the configured prices.
+
+    Raises ConfigError for a bad script.
+    """
+    model: ChatModel = Patient(_MAKERS[choice.provider](choice, clock), clock)
+    if fallback is not None:
+        model = WithFallback(model, Patient(_MAKERS[fallback.provider](fallback, clock), clock))
+    prices = {name: Price(input=price.input, output=price.output) for name, price in block.prices.items()}
+    return Priced(model, prices) if prices else model
 
 
 def _openai(choice: ModelChoice, _clock: Clock) -> ChatModel:
