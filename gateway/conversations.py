@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import structlog
 
 from hermes import ids
 from hermes.adapters.base import Inbound
-from hermes.errors import LeaseBusy, LeaseLost, StoreLocked
+from hermes.errors import LeaseBusy, LeaseLost, StoreError
 from hermes.gateway import wire
 from hermes.gateway.node import Node
 from hermes.gateway.routing import KeyPolicy, shared, source_of
@@ -59,7 +58,8 @@ class Conversations:
             chat_kind=origin.kind.value,
             thread_id=origin.thread_id,
             title=title,
-            cwd=str(Path.cwd()) if origin.platform == "cli" else None,
+            cwd=self._node.cwd,
+            git_branch=self._node.git_branch,
         )
 
     @asynccontextmanager
@@ -102,7 +102,7 @@ class Conversations:
             await self._node.clock.sleep(RENEW_SECONDS)
             try:
                 lease = await self._node.store.leases.renew(lease, now=self._node.clock.now(), ttl=LEASE_SECONDS)
-            except StoreLocked as error:
-                log.warning("lease.not_renewed", conversation=lease.conversation, reason=str(error))
             except LeaseLost:
                 return
+            except StoreError as error:
+                log.warning("lease.not_renewed", conversation=lease.conversation, reason=str(error))

@@ -34,5 +34,9 @@ class Node:
     """The model that new sessions talk to, for people."""
     zone: tzinfo | None
     """None: the system's."""
+    cwd: str | None = None
+    """The folder that the person works in, for a process that has one."""
+    git_branch: str | None = None
+    """The branch that is checked out there."""
     source: str | None = None
     """What new sessions are marked with; None: the platform that they come through."""
