@@ -23,15 +23,8 @@ from hermes.gateway.turn import SHUTDOWN, Turns
 from hermes.gateway.work import RunningTurns
 from hermes.home import Home
 
-DEAD_TERMINAL_SECONDS = 60.0
-"""A terminal that left something open for twice as long as a lease lasts is gone."""
-
 FLUSH_SECONDS = 10.0
 """How long each later stage of a stop may take."""
-
-GATEWAYS = "gateway-"
-TERMINALS = "terminal-"
-"""What the node ids of each kind begin with."""
 
 
 class App:
@@ -86,19 +79,10 @@ class App:
         self._listening: list[asyncio.Task[None]] = []
         self._sending: asyncio.Task[None] | None = None
 
-    async def recover(self, *, only_gateway: bool) -> None:
-        """Before anything new: what died with others is ended, what waits for this process goes on.
-
-        `only_gateway` says that this process holds the home's lock, so that every other gateway is dead.
-        """
-        store, node, now = self._node.store, self._node, self._node.clock.now()
-        if only_gateway:
-            await store.leases.bury(owner_prefix=GATEWAYS, except_owner=node.id)
-            await store.inbox.abandon_connections(node_prefix=GATEWAYS, except_node=node.id, before=now, at=now)
-            stale = now - DEAD_TERMINAL_SECONDS
-            await store.inbox.abandon_connections(node_prefix=TERMINALS, except_node=node.id, before=stale, at=now)
+    async def recover(self) -> None:
+        """Before anything new: what waits for this process goes on."""
         await self.deliverer.recover()
-        for key in await store.inbox.waiting_keys(tuple(self._adapters), node=node.id):
+        for key in await self._node.store.inbox.waiting_keys(tuple(self._adapters), node=self._node.id):
             self.mailboxes.wake(key)
 
     def start(self) -> None:

@@ -13,7 +13,7 @@ from hermes.adapters.base import CanServe, PlatformAdapter, Route
 from hermes.agent.models.base import ChatModel
 from hermes.clock import SystemClock
 from hermes.gateway import config_file, log, models, platforms
-from hermes.gateway.app import GATEWAYS, App
+from hermes.gateway.app import App
 from hermes.gateway.choices import choose_fallback, choose_model
 from hermes.gateway.config import Config
 from hermes.gateway.housekeeping import Housekeeper
@@ -22,6 +22,7 @@ from hermes.gateway.http.doors import Doors, load_secret
 from hermes.gateway.http.metrics import Metrics
 from hermes.gateway.http.server import Address, HttpSettings, serve
 from hermes.gateway.lock import only_gateway
+from hermes.gateway.neighbours import GATEWAY, Neighbours
 from hermes.gateway.node import Node
 from hermes.gateway.systemd import Notifier
 from hermes.gateway.watch import Watch
@@ -66,7 +67,7 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> Non
     log.configure(redactor)
     choice = choose_model(config, environ)
     async with AsyncExitStack() as stack:
-        stack.enter_context(only_gateway(home.lock))
+        listens_at = stack.enter_context(only_gateway(home.lock))
         store = await open_store(home.database)
         stack.push_async_callback(store.close)
         model = models.build(choice, choose_fallback(config, environ), config.model, SystemClock())
@@ -80,6 +81,7 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> Non
             async with serve(
                 _http(config), _routes(adapters, node), doors, readiness=watch.readiness, metrics=node.metrics
             ) as address:
+                listens_at(address.url)
                 started = Started(address=address, code=doors.new_code(), model=choice.why, warning=_warning(home))
                 await _live(home, app, node, watch, stopping, tasks, lambda: announce(started))
 
@@ -96,10 +98,13 @@ async def _live(
     """From the first message to the last word."""
     notifier, config = Notifier(), node.config()
     mirror = home.mirror if config.gateway.write_sessions_json else None
-    await app.recover(only_gateway=True)
+    neighbours = Neighbours(node.store, home.terminals, me=node.id)
+    await neighbours.bury(node.clock.now())
+    await app.recover()
     app.start()
+    keeper = Housekeeper(node.store, node.clock, neighbours=neighbours, mirror=mirror)
     chores = [
-        tasks.create_task(Housekeeper(node.store, node.clock, mirror=mirror).run(), name="housekeeping"),
+        tasks.create_task(keeper.run(), name="housekeeping"),
         tasks.create_task(node.metrics.watch_loop(node.clock), name="loop-lag"),
         tasks.create_task(watch.feed(notifier, node.clock), name="watchdog"),
     ]
@@ -117,7 +122,7 @@ async def _live(
 
 def _node(config: Config, store: SqliteStore, redactor: Redactor, model: ChatModel) -> Node:
     return Node(
-        id=ids.fresh(GATEWAYS.rstrip("-")),
+        id=ids.fresh(GATEWAY),
         place="the gateway",
         hex_digits=GATEWAY_HEX,
         store=store,

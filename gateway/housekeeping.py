@@ -10,6 +10,7 @@ import structlog
 
 from hermes.clock import Clock
 from hermes.errors import StoreError
+from hermes.gateway.neighbours import Neighbours
 from hermes.sessions.model import RouteRow
 from hermes.sessions.ports import Store
 
@@ -26,9 +27,10 @@ README = "For people and scripts: where each chat's key leads. Hermes writes thi
 class Housekeeper:
     """Goes round every half minute. `mirror` is where sessions.json goes; None: nowhere."""
 
-    def __init__(self, store: Store, clock: Clock, *, mirror: Path | None) -> None:
+    def __init__(self, store: Store, clock: Clock, *, neighbours: Neighbours, mirror: Path | None) -> None:
         self._store = store
         self._clock = clock
+        self._neighbours = neighbours
         self._mirror = mirror
         self._written: Sequence[RouteRow] | None = None
         self._purged_at = 0.0
@@ -44,6 +46,7 @@ class Housekeeper:
 
     async def round(self) -> None:
         """One round."""
+        await self._neighbours.bury(self._clock.now())
         await self._store.mend_index()
         await self._write_mirror()
         if self._clock.now() - self._purged_at >= PURGE_SECONDS:

@@ -4,17 +4,20 @@ It may run beside the gateway on the same store; the turn lease keeps the two fr
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 
 from hermes import ids
 from hermes.adapters.base import PlatformAdapter
 from hermes.clock import SystemClock
-from hermes.gateway import config_file, models
-from hermes.gateway.app import TERMINALS, App
+from hermes.errors import ConfigError
+from hermes.gateway import config_file, log, models
+from hermes.gateway.app import App
 from hermes.gateway.choices import choose_fallback, choose_model
 from hermes.gateway.http.metrics import Metrics
+from hermes.gateway.neighbours import TERMINAL, signed_in
 from hermes.gateway.node import Node
 from hermes.home import Home
 from hermes.ids import TERMINAL_HEX
@@ -37,22 +40,26 @@ async def terminal(
     environ = config_file.environment(home, environ)
     config = config_file.load(home, environ)
     clock, choice = SystemClock(), choose_model(config, environ)
+    redactor = Redactor.from_environment(environ, extra=config.secrets)
     if model is not None:
         choice = replace(choice, name=model)
     async with AsyncExitStack() as stack:
+        stack.enter_context(_log(home, redactor))
         store = await open_store(home.database)
         stack.push_async_callback(store.close)
-        chat = models.build(choice, choose_fallback(config, environ), clock)
+        chat = models.build(choice, choose_fallback(config, environ), config.model, clock)
         stack.push_async_callback(chat.close)
+        name = ids.fresh(TERMINAL)
+        stack.enter_context(signed_in(home.terminals, name))
         node = Node(
-            id=ids.fresh(TERMINALS.rstrip("-")),
+            id=name,
             place="a terminal",
             hex_digits=TERMINAL_HEX,
             store=store,
             clock=clock,
             config=lambda: config,
             texts=Texts(config.language),
-            redactor=Redactor.from_environment(environ, extra=config.secrets),
+            redactor=redactor,
             metrics=Metrics(),
             model_name=chat.card.name,
             zone=config.zone,
@@ -60,9 +67,24 @@ async def terminal(
         )
         async with asyncio.TaskGroup() as tasks:
             app = App(node, home, adapters={PLATFORM: adapter}, model=chat, tasks=tasks)
-            await app.recover(only_gateway=False)
+            await app.recover()
             app.start()
             try:
                 yield node
             finally:
                 await app.stop(DRAIN_SECONDS)
+
+
+@contextmanager
+def _log(home: Home, redactor: Redactor) -> Iterator[None]:
+    """Warnings go to `logs/terminal.log`: a person's screen and a script's pipes hold the conversation alone."""
+    try:
+        home.logs.mkdir(mode=0o700, exist_ok=True)
+        stream = (home.logs / "terminal.log").open("a", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"{home.logs} cannot be written: {error.strerror}. Give it to this user (chown), or move it away."
+        ) from error
+    with stream:
+        log.configure(redactor, stream=stream, level=logging.WARNING)
+        yield

@@ -98,6 +98,37 @@ def open_writable(path: Path, *, backup: Callable[[Connection, int], None] | Non
     return connection
 
 
+def open_readable(path: Path) -> Connection:
+    """A read connection for who opens no store besides, such as a command that only shows something.
+
+    Raises SchemaTooNew, and StoreUnavailable when the file cannot be used or its schema is not brought up yet.
+    """
+    try:
+        connection = connect(path, read_only=True)
+    except dbapi.Error as error:
+        raise unavailable(path, error) from error
+    try:
+        _refuse_foreign(path, _version(connection))
+    except dbapi.Error as error:
+        connection.close()
+        raise unavailable(path, error) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_foreign(path: Path, found: int) -> None:
+    newest = len(migrations())
+    if found > newest:
+        raise SchemaTooNew(str(path), found, newest)
+    if found < newest:
+        raise StoreUnavailable(
+            f"{path} has schema {found} and is not yet brought to {newest}. Start `hermes chat` or the gateway once: "
+            "that keeps a backup and does it."
+        )
+
+
 def _create(path: Path) -> bool:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -26,6 +26,7 @@ from hermes.sessions.writer import Writer
 SELECT = (
     "SELECT id, platform, chat_id, event_id, key, origin, payload, received_at, node, turn, outcome, why FROM inbox"
 )
+GONE = "connection gone"
 TURN = "SELECT id, key, session_id, started_at, fruitless FROM turns"
 
 
@@ -157,25 +158,28 @@ class SqliteInbox:
 
         await self._writer.submit(op)
 
-    async def abandon_connections(self, *, node_prefix: str, except_node: str, before: float, at: float) -> int:
-        gone = "substr(node, 1, ?) = ? AND node <> ?"
-        facts = (len(node_prefix), node_prefix, except_node)
+    async def connected(self) -> tuple[str, ...]:
+        statement = (
+            "SELECT node FROM inbox WHERE outcome IS NULL AND node IS NOT NULL"
+            " UNION SELECT node FROM outbox WHERE settled_at IS NULL AND node IS NOT NULL ORDER BY node"
+        )
+        return await self._readers.run(lambda connection: tuple(node for (node,) in connection.execute(statement)))
 
+    async def abandon(self, node: str, *, at: float) -> int:
         def op(connection: Connection) -> int:
             connection.execute(
                 "UPDATE turns SET ended_at = ?, ending = 'abandoned' WHERE ended_at IS NULL AND id IN"
-                f" (SELECT turn FROM inbox WHERE outcome IS NULL AND {gone} AND received_at < ?)",
-                (at, *facts, before),
+                " (SELECT turn FROM inbox WHERE outcome IS NULL AND node = ?)",
+                (at, node),
             )
             connection.execute(
-                "UPDATE outbox SET state = 'dead', why = 'connection gone', settled_at = ?"
-                f" WHERE settled_at IS NULL AND {gone} AND created_at < ?",
-                (at, *facts, before),
+                "UPDATE outbox SET state = 'dead', why = ?, settled_at = ? WHERE settled_at IS NULL AND node = ?",
+                (GONE, at, node),
             )
             return connection.execute(
-                "UPDATE inbox SET outcome = 'abandoned', why = 'connection gone', settled_at = ?, payload = NULL"
-                f" WHERE outcome IS NULL AND {gone} AND received_at < ?",
-                (at, *facts, before),
+                "UPDATE inbox SET outcome = 'abandoned', why = ?, settled_at = ?, payload = NULL"
+                " WHERE outcome IS NULL AND node = ?",
+                (GONE, at, node),
             ).rowcount
 
         return await self._writer.submit(op)

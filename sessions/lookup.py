@@ -124,7 +124,7 @@ def turn_messages(connection: Connection, turn: TurnId) -> tuple[Message, ...]:
 def answer_of(connection: Connection, turn: TurnId) -> Message | None:
     """The last words of the assistant in a turn."""
     found = connection.execute(
-        f"{SELECT_MESSAGES} WHERE m.turn = ? AND m.role = 'assistant' AND m.content <> ''"
-        " ORDER BY m.id DESC LIMIT 1", (turn,)
+        f"{SELECT_MESSAGES} WHERE m.turn = ? AND m.role = 'assistant' AND m.content <> '' ORDER BY m.id DESC LIMIT 1",
+        (turn,),
     ).fetchone()
     return None if found is None else message(found)

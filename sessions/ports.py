@@ -227,8 +227,12 @@ class Inbox(Protocol):
         """
         ...
 
-    async def abandon_connections(self, *, node_prefix: str, except_node: str, before: float, at: float) -> int:
-        """End what connections of processes that are gone have left open: events, turns and deliveries."""
+    async def connected(self) -> tuple[str, ...]:
+        """Nodes whose connections have events or deliveries open."""
+        ...
+
+    async def abandon(self, node: str, *, at: float) -> int:
+        """End what the connections of a node that is gone left open: events (gives how many), turns, deliveries."""
         ...
 
 

@@ -123,17 +123,18 @@ class MemoryInbox:
             if turn is not None and turn not in working:
                 self._tables.turns[turn].ended = True
 
-    async def abandon_connections(self, *, node_prefix: str, except_node: str, before: float, at: float) -> int:
-        def is_gone(node: str | None, since: float) -> bool:
-            return node is not None and node.startswith(node_prefix) and node != except_node and since < before
+    async def connected(self) -> tuple[str, ...]:
+        nodes = {row.node for row in self._open()} | {delivery.node for delivery in open_deliveries(self._tables)}
+        return tuple(sorted(node for node in nodes if node is not None))
 
-        events = [row for row in self._open() if is_gone(row.node, row.received_at)]
+    async def abandon(self, node: str, *, at: float) -> int:
+        events = [row for row in self._open() if row.node == node]
         settle(self._tables, Settlement(rows=tuple(row.id for row in events), outcome=Outcome.ABANDONED, why=_GONE), at)
         for row in events:
             if row.turn is not None:
                 self._tables.turns[row.turn].ended = True
         for delivery in open_deliveries(self._tables):
-            if is_gone(delivery.node, delivery.at):
+            if delivery.node == node:
                 self._tables.outbox[delivery.id] = replace(delivery, state=Sending.DEAD, why=_GONE)
                 self._tables.outbox_ends[delivery.id] = at
         return len(events)

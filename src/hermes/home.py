@@ -85,6 +85,11 @@ class Home:
         return self.root / "logs"
 
     @property
+    def terminals(self) -> Path:
+        """Where open terminals sign in."""
+        return self.cache / "terminals"
+
+    @property
     def lock(self) -> Path:
         return self.root / "gateway.lock"
 

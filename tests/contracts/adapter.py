@@ -140,9 +140,7 @@ async def heard(
 
 def out(rig: Rig, markdown: str = "hello", key: str = "k") -> Outbound:
     """A message to the chat that worlds know."""
-    return Outbound(
-        key=key, origin=Origin(platform=rig.instance, chat_id="1", user_id="2"), markdown=markdown
-    )
+    return Outbound(key=key, origin=Origin(platform=rig.instance, chat_id="1", user_id="2"), markdown=markdown)
 
 
 class AdapterContract:

@@ -4,7 +4,6 @@ import pytest
 
 from contracts.store.facts import (
     HOUR,
-    MINUTE,
     NODE,
     T0,
     arrival,
@@ -214,7 +213,7 @@ class InboxContract:
         assert await store.outbox.due(["telegram"], node="host:old", now=T0 + HOUR) == ()
         assert (await store.counts()).outbound.get(Sending.DEAD) == 1
 
-    @pytest.mark.parametrize("node", [None, "host:new", "other:old", "hostXold", "host"])
+    @pytest.mark.parametrize("node", [None, "host:new", "host:ol", "host:old2", "HOST:OLD"])
     async def test_what_lives_or_belongs_to_others_is_left_alone(self, store: Store, node: str | None) -> None:
         row = (await store.inbox.claim(arrival("m:1", node=node))).row
         await store.outbox.add([duty("d1", node=node)])
@@ -222,16 +221,13 @@ class InboxContract:
         assert await store.inbox.find("telegram", "7", "m:1") == row
         assert len(await store.outbox.due(["telegram"], node=node or NODE, now=T0)) == 1
 
-    async def test_a_node_prefix_is_no_pattern(self, store: Store) -> None:
-        row = (await store.inbox.claim(arrival("m:1", node="hostX1"))).row
-        await store.inbox.abandon_connections(node_prefix="host_", except_node="", before=T0 + HOUR, at=T0 + HOUR)
-        await store.inbox.abandon_connections(node_prefix="%", except_node="", before=T0 + HOUR, at=T0 + HOUR)
-        assert await store.inbox.find("telegram", "7", "m:1") == row
-
-    async def test_what_came_after_the_time_is_left_alone(self, store: Store) -> None:
-        row = (await store.inbox.claim(arrival("m:1", node="host:old", at=T0 + HOUR))).row
-        assert await _abandon(store) == 0
-        assert await store.inbox.find("telegram", "7", "m:1") == row
+    async def test_nodes_with_something_open_are_known(self, store: Store) -> None:
+        settled = (await store.inbox.claim(arrival("m:1", node="host:done"))).row
+        await store.inbox.settle(_ended(settled, Outcome.ANSWERED), at=T0)
+        await store.inbox.claim(arrival("m:2", node="host:b"))
+        await store.inbox.claim(arrival("m:3"))
+        await store.outbox.add([duty("d1", node="host:a"), duty("d2", node="host:b"), duty("d3")])
+        assert await store.inbox.connected() == ("host:a", "host:b")
 
     async def test_settled_events_of_gone_connections_keep_their_outcome(self, store: Store) -> None:
         row = (await store.inbox.claim(arrival("m:1", node="host:old"))).row
@@ -251,9 +247,7 @@ async def _started(store: Store) -> tuple[Session, Lease, InboxRow]:
 
 
 async def _abandon(store: Store) -> int:
-    return await store.inbox.abandon_connections(
-        node_prefix="host:", except_node="host:new", before=T0 + MINUTE, at=T0 + HOUR
-    )
+    return await store.inbox.abandon("host:old", at=T0 + HOUR)
 
 
 def _ended(row: InboxRow, outcome: Outcome, why: str = "") -> Settlement:
