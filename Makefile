@@ -17,6 +17,11 @@ check: install-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests
+
+# The pages that follow from the code; tests/test_docs.py says when they are not current.
+docs: install-dev
+	$(BIN)/python docs/generate.py
 
 soak: install-dev
 	$(BIN)/pytest -m soak --timeout 3600

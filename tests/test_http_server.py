@@ -23,7 +23,7 @@ from hermes.errors import (
     UserError,
 )
 from hermes.gateway.http.metrics import Metrics
-from hermes.gateway.http.server import LARGEST_BODY, HttpSettings, Readiness
+from hermes.gateway.http.server import LARGEST_BODY, Address, HttpSettings, Readiness
 from worlds.http_house import BEARER, house
 
 
@@ -328,3 +328,9 @@ async def test_a_client_that_hangs_up_ends_its_handler() -> None:
         await started.wait()
         writer.close()
         await asyncio.wait_for(ended.wait(), 5)
+
+
+def test_a_server_that_listens_everywhere_is_named_as_this_machine_reaches_it() -> None:
+    assert Address(host="0.0.0.0", port=80, base_path="/").url == "http://127.0.0.1:80/"
+    assert Address(host="::", port=80, base_path="/h/").url == "http://[::1]:80/h/"
+    assert Address(host="10.0.0.5", port=80, base_path="/").url == "http://10.0.0.5:80/"

@@ -90,8 +90,20 @@ class Address:
     @property
     def url(self) -> str:
         """The address for a browser on this machine, with a slash at its end."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        near = _reachable(self.host)
+        host = f"[{near}]" if ":" in near else near
         return f"http://{host}:{self.port}{self.base_path}"
+
+
+def _reachable(host: str) -> str:
+    """What reaches a server on this machine: nobody can call the address that stands for all of them."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if not address.is_unspecified:
+        return host
+    return "127.0.0.1" if address.version == 4 else "::1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
