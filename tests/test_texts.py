@@ -48,7 +48,7 @@ def test_a_missing_key_or_fact_raises() -> None:
 
 
 def test_a_fact_is_never_read_as_a_template() -> None:
-    assert Texts("en").say("turn.store_unavailable", detail="{0} {x}") == "⚠ Session store unavailable: {0} {x}"
+    assert Texts("en").say("command.title", title="{0} {x}") == "Title: **{0} {x}**"
 
 
 def test_a_pairing_answer_holds_the_command_that_lets_the_person_in() -> None:
