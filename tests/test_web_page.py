@@ -7,34 +7,22 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from hermes.adapters.base import Guard, Inbound, Route
 from hermes.adapters.web.page import FOLDER
 from hermes.errors import StoreLocked
+from worlds.browser import chromium
 from worlds.http_house import house
 from worlds.web_world import CODE, SECRET, WebWorld
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP house.test 127.0.0.1",
-)
-
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        chromium = await playwright.chromium.launch(executable_path="/usr/bin/chromium", args=list(ARGUMENTS))
-        yield chromium
-        await chromium.close()
+    async with chromium() as running:
+        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="module")

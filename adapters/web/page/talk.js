@@ -49,7 +49,9 @@ class Live {
     const body = el("div", { className: "prose" });
     const tools = el("div", { className: "tools" });
     const node = el("article", { className: "answer writing" }, tools, body, el("span", { className: "dots", role: "img", ariaLabel: say("thinking") }));
-    const turn = { answers, node, tools, view: new MarkdownView(body), text: "", final: false, questioned: false };
+    // A question that this page does not hold itself (it was loaded in the middle of the turn) is in the store already.
+    const questioned = !this.said.some((said) => `m:${said.id}` === answers);
+    const turn = { answers, node, tools, view: new MarkdownView(body), text: "", final: false, questioned };
     // Below its question, and below what was answered to it before.
     const above = this.turns.findLast((one) => one.answers === answers) ?? this.said.find((said) => `m:${said.id}` === answers);
     if (above) above.node.after(node);
