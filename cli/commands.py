@@ -1,155 +1,292 @@
-"""The command line: every command in one table. Heavy parts are imported by the command that needs them."""
+"""The command line: every command in one table. Heavy parts are imported by the command that needs them.
 
-import asyncio
+It stands on argparse: the usual libraries cost more start-up time than `hermes sessions list` has in all.
+"""
+
+import argparse
 import os
-import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Any, NoReturn
 
 from hermes import __version__
 from hermes.home import Home, locate, open_home
 
-app = typer.Typer(
-    name="hermes",
-    help="Talk to one AI agent from the chats you already use; every conversation is kept.",
-    no_args_is_help=False,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-gateway = typer.Typer(help="The daemon.", no_args_is_help=True)
-sessions = typer.Typer(help="What was said.", no_args_is_help=True)
-pairing = typer.Typer(help="Who may talk, and as what.", no_args_is_help=True)
-app.add_typer(gateway, name="gateway")
-app.add_typer(sessions, name="sessions")
-app.add_typer(pairing, name="pairing")
+USAGE = 2
+"""The exit code of a command that was used wrongly."""
 
-Continue = Annotated[
-    str | None,
-    typer.Option("--continue", "-c", metavar="[NAME]", help="Go on with the last terminal session, or with NAME."),
-]
-Resume = Annotated[
-    str | None, typer.Option("--resume", "-r", metavar="ID|TITLE|latest", help="Go on with this session.")
-]
-Json = Annotated[bool, typer.Option("--json", help="For scripts.")]
+MOST = 10_000
+"""The longest list that is shown at once."""
+
+ROLES = ("guest", "trusted", "owner")
+
+Arguments = argparse.Namespace
+Run = Callable[[Arguments], int]
+"""Carries out a command; gives the exit code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """An option (its names begin with a dash) or an argument. `settings` are argparse's."""
+
+    names: tuple[str, ...]
+    does: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def add_to(self, parser: argparse.ArgumentParser) -> str:
+        """Make `parser` know it; gives the name under which its value is found."""
+        return parser.add_argument(*self.names, help=self.does, **self.settings).dest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command. `path` is what a person types after `hermes`."""
+
+    path: str
+    does: str
+    run: Run
+    parameters: tuple[Parameter, ...] = ()
+
+
+def option(*names: str, does: str, **settings: Any) -> Parameter:
+    """A parameter that may be left out."""
+    return Parameter(names=names, does=does, settings=settings)
+
+
+def argument(name: str, does: str) -> Parameter:
+    """A parameter that must be there."""
+    return Parameter(names=(name,), does=does, settings={"metavar": name.upper()})
+
+
+# -- what the commands do ------------------------------------------------------------------------------------------
 
 
 def home() -> Home:
-    """The home folder, made when it is missing."""
+    """The home folder, made when it is missing. Raises ConfigError."""
     return open_home(locate(os.environ))
 
 
-@app.callback()
-def entry(
-    context: typer.Context,
-    resume: Resume = None,
-    go_on: Continue = None,
-    version: Annotated[bool, typer.Option("--version", "-V", help="Show the version and leave.")] = False,
-) -> None:
-    """Without a command: chat."""
-    if version:
-        typer.echo(f"hermes {__version__}")
-        raise typer.Exit
-    context.obj = (resume, go_on)
-    if context.invoked_subcommand is None:
-        _chat(question=None, resume=resume, go_on=go_on, model=None, source=None)
+def _chat(arguments: Arguments) -> int:
+    import asyncio
 
-
-@app.command()
-def chat(
-    context: typer.Context,
-    question: Annotated[str | None, typer.Option("--query", "-q", help="Ask once, print the answer, leave.")] = None,
-    resume: Resume = None,
-    go_on: Continue = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Another model for this session.")] = None,
-    source: Annotated[str | None, typer.Option(help="Mark the session with this source instead of cli.")] = None,
-    folder: Annotated[Path | None, typer.Option("--in", help="Work in this folder.")] = None,
-) -> None:
-    """Talk in this terminal."""
-    if folder is not None:
-        os.chdir(folder)
-    before_resume, before_go_on = context.obj
-    _chat(
-        question=question,
-        resume=resume or before_resume,
-        go_on=go_on if go_on is not None else before_go_on,
-        model=model,
-        source=source,
-    )
-
-
-def _chat(
-    *, question: str | None, resume: str | None, go_on: str | None, model: str | None, source: str | None
-) -> None:
     from hermes.cli.chat import Wish, run
 
-    wish = Wish(question=question, resume=resume, go_on=go_on, model=model, source=source)
-    sys.exit(asyncio.run(run(home(), os.environ, wish)))
+    if arguments.folder is not None:
+        os.chdir(arguments.folder)
+    wish = Wish(
+        question=arguments.question,
+        resume=arguments.resume,
+        go_on=arguments.go_on,
+        model=arguments.model,
+        source=arguments.source,
+    )
+    return asyncio.run(run(home(), os.environ, wish))
 
 
-@gateway.command("run")
-def gateway_run() -> None:
-    """Run the gateway in the foreground until it is told to stop."""
+def _gateway_run(_arguments: Arguments) -> int:
+    import asyncio
+
     from hermes.cli.announce import announce
     from hermes.gateway.daemon import run
 
     place = home()
     asyncio.run(run(place, os.environ, announce(place)))
+    return 0
 
 
-@sessions.command("list")
-def sessions_list(
-    source: Annotated[str | None, typer.Option(help="Only those that came through this entry.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 20,
-    json: Json = False,
-) -> None:
-    """Show the conversations, last active first."""
+def _sessions_list(arguments: Arguments) -> int:
     from hermes.cli.listing import show
 
-    show(home(), source=source, limit=limit, as_json=json)
+    show(home(), source=arguments.source, limit=arguments.limit, as_json=arguments.json)
+    return 0
 
 
-@app.command()
-def status(json: Json = False) -> None:
-    """Show whether the gateway runs, how its links are, and whether the books add up."""
+def _status(arguments: Arguments) -> int:
     from hermes.cli.status import show
 
-    sys.exit(asyncio.run(show(home(), os.environ, as_json=json)))
+    return show(home(), as_json=arguments.json)
 
 
-@app.command()
-def doctor() -> None:
-    """Look for what is wrong, and name the remedy."""
+def _doctor(_arguments: Arguments) -> int:
     from hermes.cli.doctor import show
 
-    sys.exit(show(home(), os.environ))
+    return show(os.environ)
 
 
-@pairing.command("list")
-def pairing_list(json: Json = False) -> None:
-    """Show who waits to be let in, and who was."""
+def _pairing_list(arguments: Arguments) -> int:
+    import asyncio
+
     from hermes.cli.pairing import show
 
-    asyncio.run(show(home(), as_json=json))
+    asyncio.run(show(home(), as_json=arguments.json))
+    return 0
 
 
-@pairing.command("approve")
-def pairing_approve(
-    platform: str,
-    code: str,
-    role: Annotated[str, typer.Option(help="guest, trusted or owner.")] = "guest",
-) -> None:
-    """Let in whoever shows this code."""
+def _pairing_approve(arguments: Arguments) -> int:
+    import asyncio
+
     from hermes.cli.pairing import approve
 
-    asyncio.run(approve(home(), platform, code, role))
+    asyncio.run(approve(home(), arguments.platform, arguments.code, arguments.role))
+    return 0
 
 
-@pairing.command("revoke")
-def pairing_revoke(platform: str, user: str) -> None:
-    """Take back what pairing gave; it holds from the next message on."""
+def _pairing_revoke(arguments: Arguments) -> int:
+    import asyncio
+
     from hermes.cli.pairing import revoke
 
-    asyncio.run(revoke(home(), platform, user))
+    asyncio.run(revoke(home(), arguments.platform, arguments.user))
+    return 0
+
+
+# -- the table -----------------------------------------------------------------------------------------------------
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number from 1 to {MOST}")
+    return int(text)
+
+
+def _folder(text: str) -> Path:
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
+    return Path(text)
+
+
+def _words(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
+
+
+GO_ON = (
+    option("-r", "--resume", metavar="ID|TITLE|latest", type=_words, does="go on with this session"),
+    option(
+        "-c",
+        "--continue",
+        dest="go_on",
+        metavar="NAME",
+        nargs="?",
+        const="",
+        does="go on with the last session of this terminal, or with NAME",
+    ),
+)
+"""They may also stand before `chat`."""
+
+CHAT = (
+    option("-q", "--query", dest="question", metavar="TEXT", type=_words, does="ask once, print the answer, leave"),
+    *GO_ON,
+    option("-m", "--model", metavar="NAME", type=_words, does="let another model answer"),
+    option("--source", metavar="TAG", type=_words, does="mark the session with TAG instead of cli"),
+    option("--in", dest="folder", metavar="DIR", type=_folder, does="work in this folder"),
+)
+JSON = option("--json", action="store_true", does="print JSON, for scripts")
+
+GROUPS = {
+    "gateway": "the daemon",
+    "sessions": "what was said",
+    "pairing": "who may talk, and as what",
+}
+
+COMMANDS = (
+    Command(path="chat", does="Talk in this terminal; what `hermes` alone does.", run=_chat, parameters=CHAT),
+    Command(path="gateway run", does="Run the gateway in the foreground until it is told to stop.", run=_gateway_run),
+    Command(
+        path="sessions list",
+        does="Show the conversations, last active first.",
+        run=_sessions_list,
+        parameters=(
+            option("--source", metavar="NAME", does="only those that came through this entry"),
+            option("--limit", metavar="N", type=_count, default=20, does="at most so many (20)"),
+            JSON,
+        ),
+    ),
+    Command(
+        path="pairing list", does="Show who waits to be let in, and who was.", run=_pairing_list, parameters=(JSON,)
+    ),
+    Command(
+        path="pairing approve",
+        does="Let in whoever shows this code.",
+        run=_pairing_approve,
+        parameters=(
+            argument("platform", "where they write, such as telegram"),
+            argument("code", "what they were shown"),
+            option("--role", choices=ROLES, default=ROLES[0], does="what they may do (guest)"),
+        ),
+    ),
+    Command(
+        path="pairing revoke",
+        does="Take back what pairing gave; it holds from the next message on.",
+        run=_pairing_revoke,
+        parameters=(argument("platform", "where they write"), argument("user", "their id, as `pairing list` shows it")),
+    ),
+    Command(
+        path="status",
+        does="Show whether the gateway runs, how its links are, and whether the books add up.",
+        run=_status,
+        parameters=(JSON,),
+    ),
+    Command(path="doctor", does="Look for what is wrong, and name the remedy.", run=_doctor),
+)
+"""In the order in which help shows them."""
+
+
+# -- reading it ----------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong and where help is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"hermes: {message}. See: {self.prog} --help\n")
+
+
+def parse(arguments: Sequence[str]) -> Arguments:
+    """What was asked for; its `run` carries it out. Exits with a sentence when it makes no sense."""
+    return parser().parse_args(_spelt_out(arguments))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The table as argparse knows it. Without a command it is `chat`.
+
+    An option that is not given is None at the root alone, so that one given before the command's word stays.
+    """
+    root = _Parser(
+        prog="hermes",
+        description="Talk to one AI agent from the chats you already use; every conversation is kept.",
+        allow_abbrev=False,
+    )
+    root.add_argument("-V", "--version", action="version", version=f"hermes {__version__}", help="show the version")
+    for one in GO_ON:
+        one.add_to(root)
+    groups = {"": root.add_subparsers(title="commands", metavar="COMMAND")}
+    for command in COMMANDS:
+        group, _, name = command.path.rpartition(" ")
+        if group not in groups:
+            inner = groups[""].add_parser(group, help=GROUPS[group], allow_abbrev=False)
+            groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        leaf = groups[group].add_parser(
+            name,
+            help=command.does,
+            description=command.does,
+            allow_abbrev=False,
+            argument_default=argparse.SUPPRESS,
+        )
+        root.set_defaults(**dict.fromkeys(one.add_to(leaf) for one in command.parameters))
+        leaf.set_defaults(run=command.run)
+    root.set_defaults(run=_chat)
+    return root
+
+
+def _spelt_out(arguments: Sequence[str]) -> list[str]:
+    """`-c chat` goes on with the last session: a session of that name is `-c=chat`."""
+    full: list[str] = []
+    for argument, following in zip_longest(arguments, arguments[1:]):
+        full.append(argument)
+        if argument in {"-c", "--continue"} and following == "chat":
+            full.append("")
+    return full

@@ -3,13 +3,13 @@
 import dataclasses
 import json
 import time
-import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
+from hermes.cli.columns import columns_of, fit
 from hermes.home import Home
 from hermes.sessions import dbapi
-from hermes.sessions.database import connect, unavailable
+from hermes.sessions.database import open_readable, unavailable
 from hermes.sessions.lookup import list_tips
 from hermes.sessions.model import OWNER, Page, Session
 
@@ -18,29 +18,38 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 Column = tuple[str, int, Callable[[Session], str]]
 """Heading, width, and what stands there."""
 
+LEFT_OUT = {"system_prompt", "tools"}
+"""Long, and the same for many sessions."""
+
 
 def show(home: Home, *, source: str | None, limit: int, as_json: bool) -> None:
-    """Print the conversations, last active first. Raises StoreUnavailable."""
+    """Print the conversations, last active first. Raises StoreUnavailable, SchemaTooNew."""
     found = _read(home, Page(limit=limit + 1, source=source))
-    sessions, cut = found[:limit], len(found) > limit
+    sessions, more = found[:limit], len(found) > limit
     if as_json:
         print(json.dumps([_facts(one) for one in sessions], ensure_ascii=False, indent=1))
     elif not sessions:
-        print("No conversations yet. Start one with: hermes chat")
+        print(_nothing(source))
     else:
         print("\n".join(table(sessions, now=time.time())))
-        if cut:
-            print(f"… more than {limit}. Show more with --limit {limit * 2}")
+        if more:
+            print(f"… and more. Show them with --limit {limit * 2}")
 
 
 def _read(home: Home, page: Page) -> tuple[Session, ...]:
     if not home.database.exists():
         return ()
     try:
-        with closing(connect(home.database, read_only=True)) as connection:
+        with closing(open_readable(home.database)) as connection:
             return list_tips(connection, page, OWNER)
     except dbapi.Error as error:
         raise unavailable(home.database, error) from error
+
+
+def _nothing(source: str | None) -> str:
+    if source is None:
+        return "No conversations yet. Start one with: hermes chat"
+    return f"No conversations came through {source!r}. See all with: hermes sessions list"
 
 
 def table(sessions: Sequence[Session], *, now: float) -> list[str]:
@@ -71,20 +80,6 @@ def ago(seconds: float) -> str:
     return "yesterday" if days == 1 else f"{days}d ago"
 
 
-def columns_of(text: str) -> int:
-    """How many columns of a terminal `text` takes: Chinese characters take two."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def fit(text: str, width: int) -> str:
-    """`text` in exactly `width` columns, cut with an ellipsis or filled with blanks."""
-    if columns_of(text) > width:
-        while columns_of(text) > width - 1:
-            text = text[:-1]
-        text += "…"
-    return text + " " * (width - columns_of(text))
-
-
 def _facts(session: Session) -> dict[str, object]:
     facts = dataclasses.asdict(session)
-    return {name: value for name, value in facts.items() if name not in {"system_prompt", "tools"}}
+    return {name: value for name, value in facts.items() if name not in LEFT_OUT}

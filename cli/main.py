@@ -1,28 +1,28 @@
-"""The `hermes` command's door. `--version` never sees the command line's library: start-up time is a feature."""
+"""The `hermes` command's door. `--version` takes a path of its own: start-up time is a feature."""
 
+import os
 import sys
-from collections.abc import Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping
+from io import TextIOWrapper
 
 from hermes import __version__
+from hermes.errors import ConfigError, HermesError, SchemaTooNew, StoreUnavailable
 
 FAILURE = 1
-RESTART_WANTED = 75
 CONFIGURATION = 78
 """sysexits.h EX_CONFIG: the service manager does not restart on it."""
+INTERRUPTED = 130
+"""What shells say of a command that Ctrl-C ended."""
 
+NO_STORE = "⚠ Session store unavailable: "
 
-GO_ON = {"-c", "--continue"}
-
-
-def with_values(arguments: Sequence[str]) -> list[str]:
-    """`-c` may come with a name or without; the command line's library wants one, so it gets an empty one."""
-    full: list[str] = []
-    for argument, following in zip_longest(arguments, arguments[1:]):
-        full.append(argument)
-        if argument in GO_ON and (following is None or following.startswith("-")):
-            full.append("")
-    return full
+VERDICTS: Mapping[type[HermesError], tuple[int, str]] = {
+    ConfigError: (CONFIGURATION, ""),
+    SchemaTooNew: (CONFIGURATION, NO_STORE),
+    StoreUnavailable: (FAILURE, NO_STORE),
+    HermesError: (FAILURE, ""),
+}
+"""The exit code of an error and how its sentence begins; the nearest class counts."""
 
 
 def main() -> None:
@@ -30,17 +30,46 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         print(f"hermes {__version__}")
         return
-    from hermes.cli.commands import app
-    from hermes.errors import ConfigError, HermesError
+    from hermes.cli.commands import parse
 
+    code = 0
+    _never_fail_at_a_letter()
     try:
-        app(args=with_values(sys.argv[1:]), prog_name="hermes")
-    except ConfigError as error:
-        print(f"hermes: {error}", file=sys.stderr)
-        sys.exit(CONFIGURATION)
-    except HermesError as error:
-        print(f"hermes: {error}", file=sys.stderr)
-        sys.exit(FAILURE)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has left; there is nobody to tell
-        sys.exit(FAILURE)
+        arguments = parse(sys.argv[1:])
+        code = arguments.run(arguments)
+        sys.stdout.flush()
+    except* HermesError as errors:  # a task group may have wrapped them
+        code = max(map(_said, _leaves(errors)))
+    except* BrokenPipeError:
+        code = FAILURE
+        _talk_to_nobody()
+    except* KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _said(error: HermesError) -> int:
+    """Tell the person; gives the exit code."""
+    code, opening = next(VERDICTS[kind] for kind in type(error).__mro__ if kind in VERDICTS)
+    print(f"hermes: {opening}{error}", file=sys.stderr)
+    return code
+
+
+def _leaves(errors: BaseExceptionGroup[HermesError]) -> Iterator[HermesError]:
+    for error in errors.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+def _never_fail_at_a_letter() -> None:
+    """What the terminal's encoding does not know is shown as `?`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _talk_to_nobody() -> None:
+    """The reader of our output has left (`| head`): what is still buffered must not fail at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,12 +5,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from hermes.cli.columns import fit
 from hermes.cli.listing import ago
 from hermes.errors import UserError
 from hermes.home import Home
 from hermes.sessions.store import SqliteStore, open_store
-
-ROLES = ("guest", "trusted", "owner")
 
 
 @asynccontextmanager
@@ -28,20 +27,20 @@ async def show(home: Home, *, as_json: bool) -> None:
     async with _store(home) as store:
         waiting, granted = await store.roles.requests(now), await store.roles.granted()
     if as_json:
-        print(json.dumps({"waiting": waiting, "granted": granted}, ensure_ascii=False, indent=1))
+        asked = [dict(zip(("platform", "user", "name", "until"), one, strict=True)) for one in waiting]
+        let_in = [dict(zip(("platform", "user", "role", "since"), one, strict=True)) for one in granted]
+        print(json.dumps({"waiting": asked, "granted": let_in}, ensure_ascii=False, indent=1))
         return
     for platform, user, name, until in waiting:
-        print(f"waiting  {platform:<12} {user:<24} {name}  ({int((until - now) // 60)} min left)")
+        print(f"waiting  {fit(platform, 12)} {fit(user, 24)} {name}  ({int((until - now) // 60)} min left)")
     for platform, user, role, since in granted:
-        print(f"{role:<8} {platform:<12} {user:<24} since {ago(now - since)}")
+        print(f"{role:<8} {fit(platform, 12)} {fit(user, 24)} since {ago(now - since)}")
     if not waiting and not granted:
         print("Nobody waits, and nobody was let in. Strangers get a code when they write to the agent.")
 
 
 async def approve(home: Home, platform: str, code: str, role: str) -> None:
     """Let in whoever shows the code. Raises UserError."""
-    if role not in ROLES:
-        raise UserError(f"There is no role {role!r}. Choose one of: {', '.join(ROLES)}.")
     async with _store(home) as store:
         user = await store.roles.approve(platform, code, role=role, at=time.time())
     print(f"{user} on {platform} may talk now, as {role}.")

@@ -2,73 +2,112 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
 from typing import Any
+from urllib.parse import urlsplit
 
-from hermes.gateway import config_file
 from hermes.gateway.lock import holder
 from hermes.home import Home
+from hermes.sessions import dbapi
+from hermes.sessions.books import counts
+from hermes.sessions.database import open_readable, unavailable
 from hermes.sessions.model import Counts
-from hermes.sessions.store import open_store
 
 TIMEOUT_SECONDS = 5.0
+READY = "ready"
+EMPTY = Counts(inbound={"received": 0, "open": 0}, outbound={"created": 0, "open": 0})
 
 
-async def show(home: Home, environ: Mapping[str, str], *, as_json: bool) -> int:
-    """Print what is known; 0 when the gateway runs and is ready, 1 otherwise."""
-    process = holder(home.lock)
-    store = await open_store(home.database)
-    try:
-        counts = await store.counts()
-    finally:
-        await store.close()
-    ready = await _ask(home, environ) if process is not None else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """What is known of the gateway of a home."""
+
+    process: int | None = None
+    """None: none runs."""
+    url: str | None = None
+    """Where it listens; None: it does not say so yet."""
+    word: str | None = None
+    """What it says of itself; None: it does not answer."""
+    links: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """For people, with what to do."""
+        if self.process is None:
+            return "The gateway does not run. Start it with: hermes gateway run"
+        if self.word is not None:
+            return f"The gateway runs (process {self.process}, {self.url}): {self.word}"
+        if self.url is None:
+            return f"The gateway starts (process {self.process})."
+        return (
+            f"The gateway runs (process {self.process}) but does not answer at {self.url}. Look into its log; "
+            f"if it stays so, end it with `kill -9 {self.process}` and start it again. What was received is kept."
+        )
+
+
+def show(home: Home, *, as_json: bool) -> int:
+    """Print what is known; 0 when the gateway runs and is ready, 1 otherwise. Raises StoreError."""
+    gateway, books = look(home), _books(home)
     if as_json:
-        facts = {"process": process, "gateway": ready, "inbound": counts.inbound, "outbound": counts.outbound}
-        print(json.dumps({**facts, "sessions": counts.sessions, "messages": counts.messages}, indent=1))
+        facts = {"process": gateway.process, "url": gateway.url, "status": gateway.word, "adapters": gateway.links}
+        kept = {"inbound": books.inbound, "outbound": books.outbound, "sessions": books.sessions}
+        print(json.dumps({**facts, **kept, "messages": books.messages}, ensure_ascii=False, indent=1))
     else:
-        print("\n".join(_lines(process, ready, counts)))
-    return 0 if ready is not None and ready["status"] == "ready" else 1
+        print("\n".join([gateway.sentence, *_links(gateway), *_sums(books)]))
+    return 0 if gateway.word == READY else 1
 
 
-async def _ask(home: Home, environ: Mapping[str, str]) -> dict[str, Any] | None:
-    """What the running gateway says of itself; None when it does not answer."""
-    import aiohttp
+def look(home: Home, *, patience: float = TIMEOUT_SECONDS) -> Gateway:
+    """Ask the gateway of this home, if one runs. Waits `patience` seconds at the most."""
+    found = holder(home.lock)
+    if found is None:
+        return Gateway()
+    if found.url is None:
+        return Gateway(process=found.process)
+    said = _ask(found.url, home, patience)
+    return Gateway(process=found.process, url=found.url, word=said.get("status"), links=said.get("adapters", {}))
 
-    http = config_file.load(home, environ).gateway.http
+
+def _ask(url: str, home: Home, patience: float) -> dict[str, Any]:
+    """What the running gateway says of itself; nothing when it does not answer."""
+    address = urlsplit(url)
     secret = home.web_token.read_text(encoding="utf-8").strip() if home.web_token.exists() else ""
-    url = f"http://{http.host}:{http.port}{http.base_path.rstrip('/')}/readyz"
     try:
-        async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)) as client,
-            client.get(url, headers={"Authorization": f"Bearer {secret}"}) as response,
-        ):
-            answer: dict[str, Any] = await response.json()
-            return answer
-    except (aiohttp.ClientError, TimeoutError, ValueError):
-        return None
+        with closing(HTTPConnection(address.hostname or "", address.port, timeout=patience)) as connection:
+            connection.request("GET", f"{address.path}readyz", headers={"Authorization": f"Bearer {secret}"})
+            said: dict[str, Any] = json.loads(connection.getresponse().read())
+    except (OSError, HTTPException, ValueError):
+        return {}
+    return said
 
 
-def _lines(process: int | None, ready: dict[str, Any] | None, counts: Counts) -> list[str]:
-    lines = [_running(process, ready)]
-    for name, facts in (ready or {}).get("adapters", {}).items():
-        reason = f" ({facts['reason']})" if facts.get("reason") else ""
-        lines.append(f"  {name:<12} {facts['state']}{reason}")
-    lines.append(_book("Messages in", counts.inbound, "received"))
-    lines.append(_book("Messages out", counts.outbound, "created"))
-    kept = ", ".join(f"{source} {number}" for source, number in sorted(counts.sessions.items())) or "none"
-    lines.append(f"Conversations: {kept}; {counts.messages} messages kept")
-    return lines
+def _books(home: Home) -> Counts:
+    if not home.database.exists():
+        return EMPTY
+    try:
+        with closing(open_readable(home.database)) as connection:
+            return counts(connection)
+    except dbapi.Error as error:
+        raise unavailable(home.database, error) from error
 
 
-def _running(process: int | None, ready: dict[str, Any] | None) -> str:
-    if process is None:
-        return "The gateway does not run. Start it with: hermes gateway run"
-    if ready is None:
-        return f"The gateway runs (process {process}) but does not answer. Look into its log."
-    return f"The gateway runs (process {process}): {ready['status']}"
+def _links(gateway: Gateway) -> list[str]:
+    reasons = {name: f" ({facts['reason']})" if facts.get("reason") else "" for name, facts in gateway.links.items()}
+    return [f"  {name:<12} {facts['state']}{reasons[name]}" for name, facts in gateway.links.items()]
 
 
-def _book(name: str, book: Mapping[str, int], total: str) -> str:
+def _sums(books: Counts) -> list[str]:
+    kept = ", ".join(f"{source} {number}" for source, number in sorted(books.sessions.items())) or "none"
+    return [
+        sum_of("Messages in", books.inbound, "received"),
+        sum_of("Messages out", books.outbound, "created"),
+        f"Conversations: {kept}; {books.messages} messages kept",
+    ]
+
+
+def sum_of(name: str, book: Mapping[str, int], total: str) -> str:
     """One book, with its own check: what came in is open or has ended, and nothing else."""
     ends = {key: number for key, number in book.items() if key != total}
     proof = "" if sum(ends.values()) == book[total] else "  ← does not add up; run `hermes doctor`"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from weakref import WeakValueDictionary
 
+from hermes.adapters.base import Lifetime
 from hermes.errors import LeaseBusy, StoreError, UserError
 from hermes.gateway import commands
 from hermes.gateway.commands import Asked
@@ -44,7 +45,7 @@ class Desk:
             found = await self._node.store.inbox.find(row.platform, row.chat_id, row.event_id)
             if found is None or found.outcome is not None:
                 return
-            text = await self._answer(letter)
+            text = await self._answer(letter) or self._word_for_waiting(letter)
             at = self._node.clock.now()
             replies = [reply(letter, text, key=f"command:{row.id}", at=at)] if text else []
             await self._node.store.inbox.settle(
@@ -52,6 +53,12 @@ class Desk:
             )
             self._node.metrics.inbound.labels(row.platform, Outcome.COMMAND.value).inc()
         self._ring()
+
+    def _word_for_waiting(self, letter: Letter) -> str:
+        """Silence in a chat is no answer to who waits at a connection."""
+        if letter.inbound.lifetime is not Lifetime.CONNECTION:
+            return ""
+        return self._node.texts.for_words(letter.inbound.text).say("command.done")
 
     async def _answer(self, letter: Letter) -> str:
         found = commands.parse(letter.inbound.text)
@@ -72,8 +79,8 @@ class Desk:
 
     async def start_over(self, asked: Asked) -> str:
         title = titles.clean(asked.rest)
+        await self._drop_waiting(asked)  # first, or it would begin when the running turn ends
         await self._running.cut_short(asked.key, "new conversation")
-        await self._drop_waiting(asked)
         session = await self._conversations.enter(asked.key, asked.inbound)
         birth = self._conversations.birth(asked.inbound, title)
         async with self._conversations.held(session.conversation, force=True) as lease:

@@ -175,6 +175,7 @@ class Intake:
         elif row.turn is None:
             gone = Settlement(rows=(row.id,), outcome=Outcome.ABANDONED, why="hung up")
             await self._node.store.inbox.settle(gone, at=self._node.clock.now())
+            return Accepted(standing=Standing.SETTLED)
         return Accepted(standing=Standing.PENDING)
 
 

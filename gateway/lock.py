@@ -1,36 +1,54 @@
-"""One gateway a home: a lock that the kernel drops with the process, however it ends."""
+"""One gateway a home: a lock that the kernel drops with the process, however it ends.
+
+The file says who holds it and where that one listens, a line each.
+"""
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.errors import ConfigError
 
+LONGEST = 4096
+"""Bytes of the file: a process id and an address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """The running gateway of a home. `url` is None until it listens."""
+
+    process: int
+    url: str | None
+
 
 @contextmanager
-def only_gateway(path: Path) -> Iterator[None]:
-    """Hold the lock file while the block runs. Raises ConfigError when another gateway holds it."""
+def only_gateway(path: Path) -> Iterator[Callable[[str], None]]:
+    """Hold the lock file while the block runs; gives what writes down the address to listen at.
+
+    Raises ConfigError when another gateway holds it.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
+            other = _read(handle)
             raise ConfigError(
-                f"Another gateway (process {holder}) already serves {path.parent}. "
+                f"Another gateway (process {other.process if other else 'unknown'}) already serves {path.parent}. "
                 "Stop it first, or give this one its own folder with HERMES_HOME."
             ) from error
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
-        yield
+        yield lambda url: _note(handle, url)
     finally:
         os.close(handle)
 
 
-def holder(path: Path) -> int | None:
-    """The process id of the running gateway; None when none runs."""
+def holder(path: Path) -> Holder | None:
+    """The running gateway; None when none runs."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -38,8 +56,16 @@ def holder(path: Path) -> int | None:
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        words = os.read(handle, 32).decode(errors="replace").strip()
-        return int(words) if words.isdigit() else None
+        return _read(handle)
     finally:
         os.close(handle)
     return None
+
+
+def _note(handle: int, url: str) -> None:
+    os.write(handle, f"{url}\n".encode())
+
+
+def _read(handle: int) -> Holder | None:
+    process, _, rest = os.pread(handle, LONGEST, 0).decode(errors="replace").partition("\n")
+    return Holder(process=int(process), url=rest.strip() or None) if process.isdigit() else None

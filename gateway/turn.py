@@ -13,6 +13,7 @@ from hermes.errors import (
     AmbiguousSession,
     LeaseBusy,
     LeaseLost,
+    ModelError,
     SessionNotFound,
     StoreError,
     StoreLocked,
@@ -153,12 +154,17 @@ class Turns:
         told = partial(self._tell_busy, asked)
         async with self._conversations.held(session.conversation, told=told) as lease:
             live = await self._node.store.find(key)
-            if live is None or live.conversation != lease.conversation:
-                return  # somebody started over while we waited: look again
+            letters = await self._still_waiting(key, letters)
+            if not letters or live is None or live.conversation != lease.conversation:
+                return  # taken back, or somebody started over while we waited: look again
             work = await self._work(TurnId(ids.fresh("turn")), lease, asked)
             snapshot = self._thinker.snapshot(work) if live.system_prompt is None else None
             await self._node.store.commit(lease, self._first_step(key, work, letters, live, snapshot))
             await self._run(key, work, letters, live if snapshot is None else snapshot.on(live))
+
+    async def _still_waiting(self, key: SessionKey, letters: Sequence[Letter]) -> Sequence[Letter]:
+        waiting = {row.id for row in await self._node.store.inbox.pending(key)}
+        return [letter for letter in letters if letter.row.id in waiting]
 
     def _first_step(
         self, key: SessionKey, work: Work, letters: Sequence[Letter], session: Session, snapshot: Snapshot | None
@@ -202,8 +208,8 @@ class Turns:
 
     async def _tell_busy(self, asked: Letter, error: LeaseBusy) -> None:
         text = self._node.texts.for_words(asked.inbound.text).say("turn.busy_elsewhere", place=error.place)
-        notice = reply(asked, text, key=f"busy:{asked.row.id}", at=self._node.clock.now())
-        await self._node.store.outbox.add([notice])
+        told = reply(asked, text, key=f"busy:{asked.row.id}", at=self._node.clock.now())
+        await self._node.store.outbox.add([replace(told, answers=None)])  # the answer is still to come
         self._ring()
 
     # -- thinking, and the end ------------------------------------------------------------------------------------
@@ -260,6 +266,8 @@ class Turns:
         return endings.cut_short(running.why, observer.text, self._texts(running.work), self._node.clock.now())
 
     def _failed(self, work: Work, error: Exception) -> Ending:
+        if isinstance(error, ModelError):
+            self._node.metrics.model_errors.labels(type(error).__name__).inc()
         if not endings.is_expected(error):
             log.error("turn.failed", turn=work.turn, exc_info=error)
         return endings.failed(error, self._texts(work), reference=work.turn, redactor=self._node.redactor)
@@ -283,7 +291,11 @@ class Turns:
     async def _taken_over(self, letters: Sequence[Letter]) -> None:
         """Somebody else has the conversation now: the turn writes nothing more and is not taken up again."""
         gone = Settlement(rows=tuple(one.row.id for one in letters), outcome=Outcome.ABANDONED, why="taken over")
-        await self._node.store.inbox.settle(gone, at=self._node.clock.now())
+        asked, at = letters[0], self._node.clock.now()
+        text = self._node.texts.for_words(asked.inbound.text).say("turn.taken_over")
+        told = reply(asked, text, key=f"taken:{asked.row.id}", at=at)
+        await self._node.store.inbox.settle(gone, at=at, deliveries=[told])
+        self._ring()
 
     async def _insist(self, lease: Lease, step: Step) -> None:
         """Finished words are kept in memory while another process holds the write lock, and tried again."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import ConfigError
-from hermes.gateway.lock import holder, only_gateway
+from hermes.gateway.lock import Holder, holder, only_gateway
 
 HOLD = """
 import sys, time
@@ -23,10 +23,12 @@ with only_gateway(Path(sys.argv[1])):
 
 def test_a_second_gateway_is_told_who_was_first(tmp_path: Path) -> None:
     path = tmp_path / "gateway.lock"
-    with only_gateway(path):
+    with only_gateway(path) as listens_at:
         with pytest.raises(ConfigError, match=f"process {os.getpid()}"), only_gateway(path):
             pass
-        assert holder(path) == os.getpid()
+        assert holder(path) == Holder(process=os.getpid(), url=None)
+        listens_at("http://127.0.0.1:8642/")
+        assert holder(path) == Holder(process=os.getpid(), url="http://127.0.0.1:8642/")
     assert holder(path) is None
 
 
@@ -35,11 +37,11 @@ def test_a_killed_gateway_leaves_no_lock(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        assert holder(path) == child.pid
+        assert holder(path) == Holder(process=child.pid, url=None)
         child.send_signal(signal.SIGKILL)
         child.wait()
         with only_gateway(path):
-            assert holder(path) == os.getpid()
+            assert holder(path) == Holder(process=os.getpid(), url=None)
 
 
 def test_without_a_lock_file_nobody_holds_it(tmp_path: Path) -> None:
