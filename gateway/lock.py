@@ -5,12 +5,16 @@ The file says who holds it and where that one listens, a line each.
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.errors import ConfigError
+
+TRIES = 5
+BLINK_SECONDS = 0.02
 
 LONGEST = 4096
 """Bytes of the file: a process id and an address."""
@@ -32,19 +36,29 @@ def only_gateway(path: Path) -> Iterator[Callable[[str], None]]:
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not _locked(handle):
             other = _read(handle)
             raise ConfigError(
                 f"Another gateway (process {other.process if other else 'unknown'}) already serves {path.parent}. "
                 "Stop it first, or give this one its own folder with HERMES_HOME."
-            ) from error
+            )
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
         yield lambda url: _note(handle, url)
     finally:
         os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    """Whether the lock could be had. `holder` takes it for a blink, so one refusal proves nothing."""
+    for _ in range(TRIES):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(BLINK_SECONDS)
+        else:
+            return True
+    return False
 
 
 def holder(path: Path) -> Holder | None:
