@@ -73,7 +73,8 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> Non
         model = models.build(choice, choose_fallback(config, environ), config.model, SystemClock())
         stack.push_async_callback(model.close)
         node = _node(config, store, redactor, model)
-        adapters = await platforms.opened(config, environ, home=home, clock=node.clock, stack=stack)
+        links = await stack.enter_async_context(AsyncExitStack())
+        adapters = await platforms.opened(config, environ, home=home, clock=node.clock, stack=links)
         async with asyncio.TaskGroup() as tasks:
             app = App(node, home, adapters=adapters, model=model, tasks=tasks)
             doors = Doors(secret, node.clock, base_path=config.gateway.http.base_path)
@@ -84,6 +85,7 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> Non
                 listens_at(address.url)
                 started = Started(address=address, code=doors.new_code(), model=choice.why, warning=_warning(home))
                 await _live(home, app, node, watch, stopping, tasks, lambda: announce(started))
+                await links.aclose()  # before the server: what hangs on open connections is let go of first
 
 
 async def _live(

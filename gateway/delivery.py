@@ -5,12 +5,12 @@ and ends as `unknown`; where a repeated key shows nothing twice, it is simply se
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
 import structlog
 
-from hermes.adapters.base import Outbound, PlatformAdapter, Tokens
+from hermes.adapters.base import Outbound, PlatformAdapter, Receipt, Tokens
 from hermes.adapters.split import split
 from hermes.errors import PlatformError, RateLimited, Rejected, StoreError, Unreachable
 from hermes.gateway import wire
@@ -22,6 +22,12 @@ log = structlog.get_logger(__name__)
 
 GIVE_UP_AFTER = 24 * 3600.0
 """Seconds after which an answer is no longer wanted."""
+
+LOOK_AGAIN = 1.0
+"""Seconds after which due duties are looked for while others are being sent."""
+
+SEND_SECONDS = 120.0
+"""How long one send may take; after that its fate is open."""
 
 STORE_PAUSE = 1.0
 """Seconds before a store in trouble is tried again."""
@@ -66,9 +72,10 @@ class Deliverer:
         """Until cancelled: look at every ring, and when a postponed duty comes due."""
         while True:
             self._bell.clear()
+            sending = frozenset(self._busy)  # what is read while a chat is being sent to may be out of date for it
             try:
                 due = await self._outbox.due(tuple(self._adapters), node=self._node, now=self._clock.now())
-                self._start(due, tasks)
+                self._start((duty for duty in due if _chat_of(duty) not in sending), tasks)
                 wait = await self._pause()
                 if not self._busy and not self._bell.is_set():
                     self._quiet.set()
@@ -77,9 +84,9 @@ class Deliverer:
                 wait = STORE_PAUSE
             await self._ring(wait)
 
-    def _start(self, due: Sequence[Delivery], tasks: asyncio.TaskGroup) -> None:
-        by_chat = sorted(due, key=lambda duty: (duty.platform, duty.chat_id, duty.id))
-        for chat, duties in groupby(by_chat, key=lambda duty: (duty.platform, duty.chat_id)):
+    def _start(self, due: Iterable[Delivery], tasks: asyncio.TaskGroup) -> None:
+        by_chat = sorted(due, key=lambda duty: (_chat_of(duty), duty.id))
+        for chat, duties in groupby(by_chat, key=_chat_of):
             if chat not in self._busy:
                 self._busy.add(chat)
                 tasks.create_task(self._chat(chat, list(duties)), name=f"delivery:{chat[0]}")
@@ -87,7 +94,7 @@ class Deliverer:
     async def _pause(self) -> float | None:
         """Seconds until a postponed duty comes due; None when only a ring can bring work."""
         if self._busy:
-            return None  # whoever is being sent to rings at the end
+            return LOOK_AGAIN  # whoever is being sent to rings at the end, but a slow chat must not delay others
         earliest = await self._outbox.next_due(tuple(self._adapters), node=self._node)
         if earliest is None:
             return None
@@ -104,7 +111,7 @@ class Deliverer:
 
     async def _alarm(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
-        self._bell.set()
+        self.wake()
 
     async def _chat(self, chat: Chat, duties: Sequence[Delivery]) -> None:
         """One chat's duties in order; the first that has to wait makes the later ones wait."""
@@ -139,23 +146,38 @@ class Deliverer:
     async def _show(self, duty: Delivery) -> tuple[str, ...]:
         """Send the pieces that are not visible yet; gives the ids of all."""
         adapter = self._adapters[duty.platform]
-        pieces = split(self._marked(duty), adapter.limits)
+        pieces = split(duty.markdown, adapter.limits)
         ids = duty.message_ids
         for number, piece in enumerate(pieces):
             if number < len(ids):
                 continue
             if not adapter.limits.idempotent_sends:
                 await self._outbox.take_off(duty.id)
-            receipt = await adapter.send(_outbound(duty, piece, number, len(pieces)))
+            for text in self._with_mark(duty, number, piece):
+                receipt = await self._send(_outbound(duty, text, number, len(pieces)))
             ids += receipt.message_ids[:1] if len(pieces) > 1 else receipt.message_ids
             if number + 1 < len(pieces):
                 await self._outbox.shown(duty.id, ids)
         return ids
 
-    def _marked(self, duty: Delivery) -> str:
-        if duty.why != UNCERTAIN or self._idempotent(duty) or duty.message_ids:
-            return duty.markdown
-        return f"{self._texts.for_words(duty.markdown).say('delivery.recovered')}\n\n{duty.markdown}"
+    async def _send(self, out: Outbound) -> Receipt:
+        platform = out.origin.platform
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                return await self._adapters[platform].send(out)
+        except TimeoutError as error:
+            raise Unreachable(platform, f"no answer within {SEND_SECONDS:g} s", maybe_done=True) from error
+
+    def _with_mark(self, duty: Delivery, number: int, piece: str) -> tuple[str, ...]:
+        """The piece. Where it may have been shown before it is marked, in a message of its own if both do not fit.
+
+        The pieces themselves stay as they were, so that none begins elsewhere than before.
+        """
+        if duty.why != UNCERTAIN or self._idempotent(duty) or number != len(duty.message_ids):
+            return (piece,)
+        mark = self._texts.for_words(duty.markdown).say("delivery.recovered")
+        limits, both = self._adapters[duty.platform].limits, f"{mark}\n\n{piece}"
+        return (both,) if limits.measure(both) <= limits.text else (mark, piece)
 
     def _idempotent(self, duty: Delivery) -> bool:
         return self._adapters[duty.platform].limits.idempotent_sends
@@ -168,15 +190,30 @@ class Deliverer:
         attempt = 0 if isinstance(error, RateLimited) else duty.attempts + 1
         until = now + delay(error, min(attempt, 10))
         log.warning("delivery.postponed", key=duty.key, adapter=duty.platform, reason=error.detail, until=until)
-        await self._outbox.postpone(duty.id, until=until, why=UNCERTAIN if uncertain else error.detail)
+        why = UNCERTAIN if uncertain else error.detail
+        await self._insist(lambda: self._outbox.postpone(duty.id, until=until, why=why))
         return False
 
     async def _end(self, duty: Delivery, state: Sending, *, ids: Sequence[str] = (), why: str = "") -> bool:
-        await self._outbox.settle(duty.id, state, at=self._clock.now(), message_ids=ids, why=why)
+        at = self._clock.now()
+        await self._insist(lambda: self._outbox.settle(duty.id, state, at=at, message_ids=ids, why=why))
         self._metrics.outbound.labels(duty.platform, state.value).inc()
         if state is not Sending.SENT:
             log.warning("delivery.ended", key=duty.key, adapter=duty.platform, state=state, reason=why)
         return True
+
+    async def _insist(self, write: Callable[[], Awaitable[None]]) -> None:
+        """What became of a duty must be kept, else its chat waits for ever. A store in trouble is waited for."""
+        while True:
+            try:
+                return await write()
+            except StoreError as error:
+                log.warning("delivery.store", reason=str(error))
+                await self._clock.sleep(STORE_PAUSE)
+
+
+def _chat_of(duty: Delivery) -> Chat:
+    return duty.platform, duty.chat_id
 
 
 def _outbound(duty: Delivery, piece: str, number: int, pieces: int) -> Outbound:

@@ -7,7 +7,7 @@ from enum import StrEnum
 import structlog
 
 from hermes.clock import Clock
-from hermes.errors import AuthFailed, PlatformError, RateLimited
+from hermes.errors import AuthFailed, HermesError, PlatformError, RateLimited, Unreachable
 
 log = structlog.get_logger(__name__)
 
@@ -61,30 +61,41 @@ class Link:
         self.facts = replace(self.facts, state=state, since=self._clock.now(), reason=reason, streak=streak)
 
 
-def delay(error: PlatformError, attempt: int) -> float:
+def delay(error: Exception, attempt: int) -> float:
     """Seconds to wait before the next try: what the platform asks for, else 2, 4, 8 … 300."""
     if isinstance(error, RateLimited):
         return error.retry_after
-    return min(LONGEST_WAIT, float(2**attempt))
+    return min(LONGEST_WAIT, 2.0 ** min(attempt, 10))
 
 
 async def supervise(link: Link, listen: Callable[[], Awaitable[None]], *, clock: Clock) -> None:
-    """Run `listen` until cancelled or refused for good. A bug is not caught here."""
+    """Run `listen` until cancelled, or until the platform refuses the credentials: then the adapter is parked."""
     attempt = 0
     while True:
         started = clock.monotonic()
         link.turn(LinkState.UP, streak=attempt)
         try:
-            await listen()
+            await _until_lost(link, listen)
         except AuthFailed as error:
             link.turn(LinkState.PARKED, error.detail)
             log.warning("adapter.parked", adapter=link.name, reason=error.detail)
             return
-        except PlatformError as error:
+        except Exception as error:  # one adapter's trouble, a bug included, must not end the others
             attempt = 1 if clock.monotonic() - started > STEADY else attempt + 1
-            wait = delay(error, attempt)
-            link.turn(LinkState.DOWN, error.detail, attempt)
-            log.warning("adapter.down", adapter=link.name, reason=error.detail, retry_in=wait)
+            wait, reason = delay(error, attempt), _reason(error)
+            link.turn(LinkState.DOWN, reason, attempt)
+            bug = None if isinstance(error, HermesError) else error
+            log.warning("adapter.down", adapter=link.name, reason=reason, retry_in=wait, exc_info=bug)
             await clock.sleep(wait)
-        else:
-            return
+
+
+async def _until_lost(link: Link, listen: Callable[[], Awaitable[None]]) -> None:
+    await listen()
+    raise Unreachable(link.name, "the link ended without a reason")
+
+
+def _reason(error: Exception) -> str:
+    """What health checks show. A bug's own text stays in the log: nobody has looked at what is in it."""
+    if isinstance(error, PlatformError):
+        return error.detail
+    return str(error) if isinstance(error, HermesError) else f"internal: {type(error).__name__}"

@@ -124,10 +124,13 @@ class Thinker:
         return await self._history(observer)
 
     async def _compress(self, work: Work, observer: TurnObserver) -> None:
-        """The model said that it was too much: make room whatever the estimate says."""
+        """The model said that it was too much: its window is smaller than we thought, whatever its card says."""
+        rows = await self._history(observer)
+        known = self._budget(observer.session)
+        window = min(known.window, known.prompt(rows))
         fitted = await pipeline.compress(
-            await self._history(observer),
-            budget=self._budget(observer.session),
+            rows,
+            budget=replace(known, window=window, reserve=window // ANSWER_SHARE),
             policy=self._policy(),
             summarise=self._summariser(),
             at=self._node.clock.now(),

@@ -78,7 +78,11 @@ class SqliteOutbox:
         return await self._readers.run(lambda connection: tuple(map(delivery, connection.execute(statement, facts))))
 
     async def next_due(self, platforms: Sequence[str], *, node: str) -> float | None:
-        statement = f"SELECT min(o.not_before) FROM outbox o WHERE {MINE.format(marks(platforms))} AND o.state = 'due'"
+        statement = (
+            f"SELECT min(o.not_before) FROM outbox o WHERE {MINE.format(marks(platforms))} AND o.state = 'due'"
+            " AND NOT EXISTS (SELECT 1 FROM outbox b WHERE b.settled_at IS NULL AND b.platform = o.platform"
+            " AND b.chat_id = o.chat_id AND b.id < o.id)"
+        )
 
         def work(connection: Connection) -> float | None:
             found: tuple[float | None] = connection.execute(statement, (*platforms, node)).fetchone()

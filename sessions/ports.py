@@ -248,7 +248,7 @@ class Outbox(Protocol):
         ...
 
     async def next_due(self, platforms: Sequence[str], *, node: str) -> float | None:
-        """When the earliest postponed duty comes due."""
+        """When the earliest duty that no older one of its chat holds up comes due."""
         ...
 
     async def take_off(self, delivery: int) -> None:

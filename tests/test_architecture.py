@@ -23,6 +23,7 @@ MAY_CATCH_ALL = {
     "agent/tools/registry.py",  # one tool call
     "gateway/delivery.py",  # one delivery
     "gateway/http/server.py",  # one request
+    "gateway/supervise.py",  # one adapter
     "gateway/turn.py",  # one turn
     "sessions/writer.py",  # one operation
 }

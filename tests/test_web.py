@@ -164,16 +164,24 @@ async def test_bad_text_is_repaired_at_the_edge(world: WebWorld) -> None:
     assert (await world.next_said()).text == "a\ufffdb\ufffdc"
 
 
-async def test_a_stopping_gateway_closes_its_pages_and_takes_nothing_more(tmp_path: Path) -> None:
+async def test_a_stopping_gateway_takes_nothing_more_and_still_shows_its_last_answers(tmp_path: Path) -> None:
     world = WebWorld()
     async with world.running(tmp_path), page_of(world) as socket:
-        assert world.adapter is not None
+        adapter = world.adapter
+        assert adapter is not None
         async with asyncio.timeout(10):
+            await socket.send_json(SAY)
+            question = await world.next_said()
+            assert (await heard(socket))["t"] == "ack"
             await world.stop_listening()
-            assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
+            await socket.send_json({**SAY, "id": "too-late"})
             with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
                 async with page_of(world):
                     pass
+            await world.answer(question, "The last word")
+            assert (await heard(socket))["markdown"] == "The last word"  # and no acknowledgement came before it
+            adapter.close()
+            assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
 
 
 async def test_a_page_that_falls_behind_loses_glimpses_first() -> None:

@@ -110,14 +110,17 @@ class WebChat:
         self._emit: Emit | None = None
 
     async def listen(self, emit: Emit) -> None:
-        """Let pages in until cancelled; then their sockets are closed, and they come back by themselves."""
+        """Hear pages until cancelled. Those that are open then still see the answers that come; see `close`."""
         self._emit = emit
         try:
             await asyncio.Event().wait()
         finally:
             self._emit = None
-            for peer in self._peers:
-                peer.leave()
+
+    def close(self) -> None:
+        """Let go of every page; they come back by themselves."""
+        for peer in self._peers:
+            peer.leave()
 
     async def send(self, out: Outbound) -> Receipt:
         """Show `out` on every open page. A page that is not open reads it from the store later."""
@@ -191,9 +194,7 @@ class WebChat:
         self, frame: frames.Say | frames.Stop, text: str, peer: Peer, *, continues: str | None = None
     ) -> Accepted | None:
         if self._emit is None:
-            # Without an acknowledgement the page keeps the words and sends them again.
-            peer.leave()
-            return None
+            return None  # without an acknowledgement the page keeps the words, and sends them when it is back
         inbound = Inbound(
             event_id=f"m:{frame.id}",
             origin=self._origin(frame.chat),
@@ -222,7 +223,11 @@ class WebChat:
 
 @asynccontextmanager
 async def _open(_: WebConfig, surroundings: Surroundings) -> AsyncIterator[PlatformAdapter]:
-    yield WebChat(surroundings, await asyncio.to_thread(assemble, surroundings.instance))
+    chat = WebChat(surroundings, await asyncio.to_thread(assemble, surroundings.instance))
+    try:
+        yield chat
+    finally:
+        chat.close()
 
 
 PLATFORM = Platform("web", WebConfig, _open)

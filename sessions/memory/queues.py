@@ -169,8 +169,11 @@ class MemoryOutbox:
         return tuple(found[:limit])
 
     async def next_due(self, platforms: Sequence[str], *, node: str) -> float | None:
-        mine = (d for d in open_deliveries(self._tables) if _is_mine(d, platforms, node))
-        return min((delivery.not_before for delivery in mine if delivery.state is Sending.DUE), default=None)
+        heads: dict[tuple[str, str], Delivery] = {}
+        for delivery in open_deliveries(self._tables):
+            heads.setdefault((delivery.platform, delivery.chat_id), delivery)
+        due = (head for head in heads.values() if head.state is Sending.DUE and _is_mine(head, platforms, node))
+        return min((head.not_before for head in due), default=None)
 
     async def take_off(self, delivery: int) -> None:
         self._change(delivery, state=Sending.IN_FLIGHT)

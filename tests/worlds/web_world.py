@@ -229,6 +229,7 @@ class WebWorld:
                 yield self
             finally:
                 await self.stop_listening()
+                adapter.close()
                 await runner.cleanup()
 
     async def stop_listening(self) -> None:

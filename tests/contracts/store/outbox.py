@@ -114,6 +114,13 @@ class OutboxContract:
         await store.outbox.settle(owed[1].id, Sending.DEAD, at=T0, why="gone")
         assert await store.outbox.next_due(["telegram"], node=NODE) == T0 + HOUR
 
+    async def test_what_waits_behind_a_postponed_duty_has_no_time_of_its_own(self, store: Store) -> None:
+        await store.outbox.add([duty("d1"), duty("d2"), duty("d3", chat="8")])
+        first, _, other = await _due(store)
+        await store.outbox.postpone(first.id, until=T0 + MINUTE, why="rate limited")
+        await store.outbox.take_off(other.id)
+        assert await store.outbox.next_due(["telegram"], node=NODE) == T0 + MINUTE
+
     async def test_a_process_finds_what_it_died_over(self, store: Store) -> None:
         await store.outbox.add([duty("d1"), duty("d2", chat="8"), duty("d3", chat="9", node="node-2")])
         for owed in await _due(store):

@@ -1,0 +1,152 @@
+"""Keeping adapters alive: patience, parking, and no harm to the others."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from fakes import VirtualClock, settle
+from hermes.errors import AuthFailed, RateLimited, StoreLocked, Unreachable
+from hermes.gateway.supervise import LONGEST_WAIT, STEADY, Link, LinkState, delay, supervise
+from worlds.hand import HandModel
+from worlds.house import house
+
+AWAY = Unreachable("room", "away")
+
+
+class Listener:
+    """An adapter's `listen` that ends with one error after another, then holds."""
+
+    def __init__(self, *ends: Exception | None) -> None:
+        self._ends = list(ends)
+        self.starts = 0
+        self.left = asyncio.Event()
+
+    async def __call__(self) -> None:
+        self.starts += 1
+        if self._ends:
+            if (end := self._ends.pop(0)) is not None:
+                raise end
+            return
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+
+
+@asynccontextmanager
+async def supervised(listen: Listener, clock: VirtualClock) -> AsyncIterator[Link]:
+    link = Link("room", clock)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(supervise(link, listen, clock=clock))
+        await settle()
+        yield link
+        task.cancel()
+
+
+async def test_waits_double_from_two_seconds_to_five_minutes() -> None:
+    clock, listen = VirtualClock(), Listener(*[AWAY] * 12)
+    async with supervised(listen, clock) as link:
+        await clock.advance(3600)
+        assert clock.slept == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]
+        assert (link.facts.state, link.facts.streak) == (LinkState.UP, 12)
+
+
+def test_a_link_that_is_down_for_weeks_is_still_tried_every_five_minutes() -> None:
+    assert delay(AWAY, 100_000) == LONGEST_WAIT
+
+
+async def test_a_link_that_held_starts_its_patience_anew() -> None:
+    clock = VirtualClock()
+
+    async def holds_a_while() -> None:
+        await clock.sleep(STEADY + 1)
+        raise AWAY
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(supervise(Link("room", clock), holds_a_while, clock=clock))
+        await settle()
+        await clock.advance(3 * (STEADY + 3))
+        task.cancel()
+    assert [seconds for seconds in clock.slept if seconds < STEADY] == [2, 2, 2]
+
+
+async def test_what_the_platform_asks_for_is_waited() -> None:
+    clock, listen = VirtualClock(), Listener(RateLimited("room", retry_after=77))
+    async with supervised(listen, clock) as link:
+        assert clock.slept == [77]
+        assert (link.facts.state, link.facts.reason) == (LinkState.DOWN, "rate limited for 77 s")
+
+
+async def test_refused_credentials_park_it() -> None:
+    clock, listen = VirtualClock(), Listener(AuthFailed("room", "the token is revoked"))
+    async with supervised(listen, clock) as link:
+        await clock.advance(3600)
+        assert listen.starts == 1
+        assert (link.facts.state, link.facts.reason) == (LinkState.PARKED, "the token is revoked")
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        (ZeroDivisionError("secret-token"), "internal: ZeroDivisionError"),
+        (StoreLocked("busy"), "busy"),
+        (None, "the link ended without a reason"),
+    ],
+)
+async def test_a_bug_or_a_silent_end_is_a_lost_link_that_is_tried_again(end: Exception | None, reason: str) -> None:
+    clock, listen = VirtualClock(), Listener(end)
+    async with supervised(listen, clock) as link:
+        assert (link.facts.state, link.facts.reason, link.facts.streak) == (LinkState.DOWN, reason, 1)
+        await clock.advance(2)
+        assert (listen.starts, link.facts.state) == (2, LinkState.UP)
+
+
+async def test_cancelling_ends_it_at_once() -> None:
+    listen = Listener()
+    async with supervised(listen, VirtualClock()):
+        assert not listen.left.is_set()
+    assert listen.left.is_set()
+
+
+async def test_facts_tell_when_something_was_last_heard_and_sent() -> None:
+    clock = VirtualClock(100)
+    link = Link("room", clock)
+    assert (link.facts.last_inbound, link.facts.last_send) == (None, None)
+    link.heard()
+    await clock.advance(5)
+    link.sent()
+    assert (link.facts.last_inbound, link.facts.last_send) == (100, 105)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [lambda: Unreachable("a", "away"), lambda: AuthFailed("a", "no"), ZeroDivisionError],
+    ids=["lost", "refused", "bug"],
+)
+async def test_one_adapters_crash_does_not_touch_another(tmp_path: Path, trouble: Callable[[], Exception]) -> None:
+    model, rooms = HandModel(), ("loopback@a", "loopback@b")
+    async with house(tmp_path, model=model, rooms=rooms, access={"allow_all": True}) as h:
+        h.rooms["loopback@a"].break_link(trouble())
+        for _ in range(3):
+            await h.say("hello", room="loopback@b")
+            (await model.question()).answer("hi")
+            await h.quiet()
+        assert h.rooms["loopback@b"].texts() == ["hi"] * 3
+        assert h.app.links["loopback@a"].facts.state in {LinkState.DOWN, LinkState.PARKED}
+        assert h.app.links["loopback@b"].facts.state is LinkState.UP
+
+
+async def test_after_a_lost_link_what_was_not_acknowledged_is_heard(tmp_path: Path) -> None:
+    model, clock = HandModel(), VirtualClock()
+    async with house(tmp_path, model=model, clock=clock) as h:
+        h.room.break_link(Unreachable("loopback", "away"))
+        await settle()
+        h.room.speak(h.packet("are you there?"))
+        await settle()
+        assert model.is_unasked
+        await clock.advance(3)
+        (await model.question()).answer("yes")
+        assert await h.room.shows(1) == ["yes"]
