@@ -128,12 +128,13 @@ class Deliverer:
 
     async def _deliver(self, duty: Delivery) -> bool:
         """Show one duty; False when it has to wait."""
+        visible = list(duty.message_ids)
         try:
-            ids = await self._show(duty)
+            await self._show(duty, visible)
         except Rejected as error:
             return await self._end(duty, Sending.DEAD, why=error.refusal.value)
         except PlatformError as error:
-            return await self._later(duty, error)
+            return await self._later(duty, error, progress=len(visible) > len(duty.message_ids))
         except StoreError:
             raise
         except Exception as error:  # one delivery's bug must not end the others
@@ -141,24 +142,22 @@ class Deliverer:
             return await self._end(duty, Sending.DEAD, why=f"internal: {type(error).__name__}")
         self._links[duty.platform].sent()
         state = Sending.UNKNOWN if duty.why == UNCERTAIN and not self._idempotent(duty) else Sending.SENT
-        return await self._end(duty, state, ids=ids)
+        return await self._end(duty, state, ids=visible)
 
-    async def _show(self, duty: Delivery) -> tuple[str, ...]:
-        """Send the pieces that are not visible yet; gives the ids of all."""
+    async def _show(self, duty: Delivery, visible: list[str]) -> None:
+        """Send the pieces that are not visible yet; the ids of those that are join `visible`."""
         adapter = self._adapters[duty.platform]
         pieces = split(duty.markdown, adapter.limits)
-        ids = duty.message_ids
         for number, piece in enumerate(pieces):
-            if number < len(ids):
+            if number < len(visible):
                 continue
             if not adapter.limits.idempotent_sends:
                 await self._outbox.take_off(duty.id)
             for text in self._with_mark(duty, number, piece):
                 receipt = await self._send(_outbound(duty, text, number, len(pieces)))
-            ids += receipt.message_ids[:1] if len(pieces) > 1 else receipt.message_ids
+            visible += receipt.message_ids[:1] if len(pieces) > 1 else receipt.message_ids
             if number + 1 < len(pieces):
-                await self._outbox.shown(duty.id, ids)
-        return ids
+                await self._outbox.shown(duty.id, visible)
 
     async def _send(self, out: Outbound) -> Receipt:
         platform = out.origin.platform
@@ -182,11 +181,15 @@ class Deliverer:
     def _idempotent(self, duty: Delivery) -> bool:
         return self._adapters[duty.platform].limits.idempotent_sends
 
-    async def _later(self, duty: Delivery, error: PlatformError) -> bool:
+    async def _later(self, duty: Delivery, error: PlatformError, *, progress: bool) -> bool:
+        """Put it off, or end it: after a day, or when what was sent once more may have been shown again."""
         now = self._clock.now()
+        maybe_done = isinstance(error, Unreachable) and error.maybe_done
+        if maybe_done and not progress and duty.why == UNCERTAIN and not self._idempotent(duty):
+            return await self._end(duty, Sending.UNKNOWN, why=f"twice without an answer: {error.detail}")
         if now - duty.at > GIVE_UP_AFTER:
             return await self._end(duty, Sending.DEAD, why=f"gave up after a day: {error.detail}")
-        uncertain = duty.why == UNCERTAIN or (isinstance(error, Unreachable) and error.maybe_done)
+        uncertain = duty.why == UNCERTAIN or maybe_done
         attempt = 0 if isinstance(error, RateLimited) else duty.attempts + 1
         until = now + delay(error, min(attempt, 10))
         log.warning("delivery.postponed", key=duty.key, adapter=duty.platform, reason=error.detail, until=until)

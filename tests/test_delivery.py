@@ -207,6 +207,19 @@ class TestUncertainty:
             await h.quiet()
             assert (await h.balanced()).outbound["unknown"] == 1
 
+    async def test_what_stays_uncertain_is_not_sent_a_third_time(self, tmp_path: Path) -> None:
+        model, clock = HandModel(), VirtualClock()
+        lost = Unreachable("loopback", "no answer", maybe_done=True)
+        async with house(tmp_path, kind="memory", model=model, clock=clock, forgets=True) as h:
+            h.room.fail_sends(lost, lost)
+            await answered(h, model, "hello")
+            await h.pass_time(lambda: len(h.room.texts()) >= 2)
+            await h.quiet()
+            await clock.advance(3600)
+            await h.quiet()
+            assert len(h.room.texts()) == 2
+            assert (await h.balanced()).outbound["unknown"] == 1
+
     @both_stores
     async def test_a_platform_that_knows_keys_shows_nothing_twice(self, tmp_path: Path, kind: str) -> None:
         model, clock = HandModel(), VirtualClock()

@@ -311,4 +311,7 @@ class TestUrgency:
                 await h.say("/stop")
                 await h.quiet()
             await talked(h, model, "still there?")
-            assert h.room.texts()[-1] == "re: still there?"
+            *before, last = h.room.texts()
+            assert last == "re: still there?"
+            assert before.count("done") == 10
+            assert set(before) <= {"done", "Nothing is running here."}

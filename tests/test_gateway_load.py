@@ -5,7 +5,8 @@ from pathlib import Path
 
 from hermes.agent.models.base import Card
 from hermes.clock import SystemClock
-from hermes.sessions.model import OWNER, Kind, Link
+from hermes.sessions.model import OWNER, Kind, Link, Session
+from hermes.sessions.ports import Store
 from worlds.hand import HandModel
 from worlds.house import house
 from worlds.room import PATIENCE
@@ -119,13 +120,8 @@ class TestLongConversations:
             assert [one.content for one in mine] == ["the last question", "the last answer"]
 
 
-async def segments(store: object, tip: object) -> int:
+async def segments(store: Store, tip: Session) -> int:
     """How many sessions a conversation has been split into."""
-    from hermes.sessions.model import Session
-    from hermes.sessions.store import SqliteStore
-
-    assert isinstance(store, SqliteStore)
-    assert isinstance(tip, Session)
     count, session = 1, tip
     while session.parent is not None:
         session = await store.get(session.parent, OWNER)

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,9 @@ ROOM = "loopback"
 OPEN: Mapping[str, Any] = {"access": {"allow_all": True, "owners": [f"{ROOM}:owner"]}}
 """Everybody may talk; the user `owner` is the owner."""
 
+NUMBERS = itertools.count(1)
+"""Ids of messages, never the same in two houses: one may follow another on the same store."""
+
 both_stores = pytest.mark.parametrize("kind", ["memory", "sqlite"])
 """For tests that take `kind` and hand it to `house`."""
 
@@ -53,7 +56,6 @@ class House:
     rooms: Mapping[str, TroubledRoom]
     tasks: asyncio.TaskGroup
     crashed: bool = False
-    _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     @property
     def room(self) -> TroubledRoom:
@@ -77,7 +79,7 @@ class House:
         self, text: str, *, chat: str = "c1", user: str | None = "owner", kind: str = "dm", **facts: Any
     ) -> Packet:
         """What somebody says; `id` unless given is one that was never used."""
-        facts.setdefault("id", str(next(self._numbers)))
+        facts.setdefault("id", str(next(NUMBERS)))
         return Packet(chat=chat, user=user, kind=kind, text=text, at=self.clock.now(), **facts)
 
     async def say(self, text: str, *, room: str = ROOM, **facts: Any) -> Packet:
