@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from hermes import ids
 from hermes.adapters.base import PlatformAdapter
@@ -63,6 +64,8 @@ async def terminal(
             metrics=Metrics(),
             model_name=chat.card.name,
             zone=config.zone,
+            cwd=str(Path.cwd()),
+            git_branch=branch_of(Path.cwd()),
             source=source,
         )
         async with asyncio.TaskGroup() as tasks:
@@ -73,6 +76,16 @@ async def terminal(
                 yield node
             finally:
                 await app.stop(DRAIN_SECONDS)
+
+
+def branch_of(folder: Path) -> str | None:
+    """The branch that is checked out where `folder` lies; None outside a repository or on no branch."""
+    for place in (folder, *folder.parents):
+        head = place / ".git" / "HEAD"
+        if head.is_file():
+            name, found, branch = head.read_text(encoding="utf-8", errors="replace").strip().partition("refs/heads/")
+            return branch if found and name == "ref: " else None
+    return None
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from hermes.adapters.base import Accepted, Hangup, Inbound, Lifetime, Outbound, 
 from hermes.cli.screen import Screen
 from hermes.cli.terminal import Terminal
 from hermes.errors import SessionNotFound
+from hermes.gateway.terminal import branch_of
 
 
 @dataclass(kw_only=True)
@@ -110,3 +112,16 @@ async def test_a_session_that_is_not_there_is_said_and_the_next_line_works() -> 
         asking = tasks.create_task(one.terminal.ask("Hello"))
         await one.answer("Hi", answers=(await one.asked()).event_id)
         assert await asking is not None
+
+
+@pytest.mark.parametrize(
+    ("head", "branch"), [("ref: refs/heads/feature/new\n", "feature/new"), ("0123456789abcdef\n", None)]
+)
+def test_the_branch_is_read_from_the_repository_around_the_folder(
+    tmp_path: Path, head: str, branch: str | None
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text(head)
+    inner = tmp_path / "src" / "deep"
+    inner.mkdir(parents=True)
+    assert branch_of(inner) == branch
