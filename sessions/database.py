@@ -39,7 +39,7 @@ ADVICE = {
     "SQLITE_READONLY": "The file cannot be written by this user. Check its owner and mode.",
     "SQLITE_CANTOPEN": "The file cannot be opened. Check the folder's owner and mode.",
     "SQLITE_CORRUPT": "The file is damaged. Keep a copy of it, then restore a backup.",
-    "SQLITE_NOTADB": "The file is not a database. Move it away, or choose another folder with HERMES_HOME.",
+    "SQLITE_NOTADB": "Move it away, or choose another folder with HERMES_HOME.",
 }
 
 
