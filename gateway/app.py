@@ -10,6 +10,7 @@ from hermes.agent.tools.memory import Memory
 from hermes.agent.tools.registry import Toolbox
 from hermes.agent.tools.session_search import SessionSearch
 from hermes.gateway.conversations import Conversations
+from hermes.gateway.crew import Crew
 from hermes.gateway.delivery import Deliverer
 from hermes.gateway.desk import Desk
 from hermes.gateway.doorman import Doorman
@@ -37,7 +38,7 @@ class App:
         *,
         adapters: Mapping[str, PlatformAdapter],
         model: ChatModel,
-        tasks: asyncio.TaskGroup,
+        tasks: Crew,
     ) -> None:
         config = node.config()
         policy = KeyPolicy(
@@ -77,7 +78,6 @@ class App:
             ring=ring,
         )
         self._listening: list[asyncio.Task[None]] = []
-        self._sending: asyncio.Task[None] | None = None
 
     async def recover(self) -> None:
         """Before anything new: what waits for this process goes on."""
@@ -87,7 +87,7 @@ class App:
 
     def start(self) -> None:
         """Send what is due, and listen on every adapter."""
-        self._sending = self._tasks.create_task(self.deliverer.run(self._tasks), name="delivery")
+        self._tasks.create_task(self.deliverer.run(self._tasks), name="delivery")
         for name, adapter in self._adapters.items():
             listen = partial(adapter.listen, partial(self._hear, name))
             task = self._tasks.create_task(supervise(self.links[name], listen, clock=self._node.clock), name=name)
@@ -98,17 +98,19 @@ class App:
         return await self.intake.accept(event)
 
     async def stop(self, drain_seconds: float) -> None:
-        """In stages: adapters hear nothing more, turns end or are put aside, what is due goes out."""
+        """In stages, each bounded: adapters hear nothing more, turns end or are put aside, what is due goes out.
+
+        Whatever still waits for something then (a busy conversation, a silent platform) is sent home: its row stays.
+        """
         for task in self._listening:
             task.cancel()
         self.mailboxes.close()
-        if not await _within(drain_seconds, self.mailboxes.idle()):
+        if not await _within(drain_seconds, self._running.idle()):
             for turn in tuple(self._running.values()):
                 turn.cut_short(SHUTDOWN)
-            await _within(FLUSH_SECONDS, self.mailboxes.idle())
+            await _within(FLUSH_SECONDS, self._running.idle())
         await _within(FLUSH_SECONDS, self.deliverer.idle())
-        if self._sending is not None:
-            self._sending.cancel()
+        self._tasks.dismiss()
 
 
 async def _within(seconds: float, stage: Coroutine[None, None, None]) -> bool:

@@ -16,6 +16,7 @@ from hermes.gateway import config_file, log, models, platforms
 from hermes.gateway.app import App
 from hermes.gateway.choices import choose_fallback, choose_model
 from hermes.gateway.config import Config
+from hermes.gateway.crew import Crew
 from hermes.gateway.housekeeping import Housekeeper
 from hermes.gateway.http.browse import Browser
 from hermes.gateway.http.doors import Doors, load_secret
@@ -75,7 +76,7 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> Non
         node = _node(config, store, redactor, model)
         links = await stack.enter_async_context(AsyncExitStack())
         adapters = await platforms.opened(config, environ, home=home, clock=node.clock, stack=links)
-        async with asyncio.TaskGroup() as tasks:
+        async with Crew() as tasks:
             app = App(node, home, adapters=adapters, model=model, tasks=tasks)
             doors = Doors(secret, node.clock, base_path=config.gateway.http.base_path)
             watch = Watch(app.links, stuck_for=store.writer.stuck_for)
@@ -94,7 +95,7 @@ async def _live(
     node: Node,
     watch: Watch,
     stopping: asyncio.Event,
-    tasks: asyncio.TaskGroup,
+    tasks: Crew,
     announce: Callable[[], None],
 ) -> None:
     """From the first message to the last word."""
@@ -105,11 +106,9 @@ async def _live(
     await app.recover()
     app.start()
     keeper = Housekeeper(node.store, node.clock, neighbours=neighbours, mirror=mirror)
-    chores = [
-        tasks.create_task(keeper.run(), name="housekeeping"),
-        tasks.create_task(node.metrics.watch_loop(node.clock), name="loop-lag"),
-        tasks.create_task(watch.feed(notifier, node.clock), name="watchdog"),
-    ]
+    tasks.create_task(keeper.run(), name="housekeeping")
+    tasks.create_task(node.metrics.watch_loop(node.clock), name="loop-lag")
+    tasks.create_task(watch.feed(notifier, node.clock), name="watchdog")
     watch.word = "ready"
     announce()
     notifier.ready()
@@ -118,8 +117,6 @@ async def _live(
     notifier.stopping(config.gateway.drain_seconds + STOP_MARGIN)
     logger.info("gateway.stopping", drain_seconds=config.gateway.drain_seconds)
     await app.stop(config.gateway.drain_seconds)
-    for chore in chores:
-        chore.cancel()
 
 
 def _node(config: Config, store: SqliteStore, redactor: Redactor, model: ChatModel) -> Node:

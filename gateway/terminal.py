@@ -3,7 +3,6 @@
 It may run beside the gateway on the same store; the turn lease keeps the two from thinking at once.
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -17,6 +16,7 @@ from hermes.errors import ConfigError
 from hermes.gateway import config_file, log, models
 from hermes.gateway.app import App
 from hermes.gateway.choices import choose_fallback, choose_model
+from hermes.gateway.crew import Crew
 from hermes.gateway.http.metrics import Metrics
 from hermes.gateway.neighbours import TERMINAL, signed_in
 from hermes.gateway.node import Node
@@ -68,7 +68,7 @@ async def terminal(
             git_branch=branch_of(Path.cwd()),
             source=source,
         )
-        async with asyncio.TaskGroup() as tasks:
+        async with Crew() as tasks:
             app = App(node, home, adapters={PLATFORM: adapter}, model=chat, tasks=tasks)
             await app.recover()
             app.start()

@@ -17,6 +17,7 @@ from hermes.errors import (
     SessionNotFound,
     StoreError,
     StoreLocked,
+    StoreUnavailable,
     TurnLimit,
 )
 from hermes.gateway import endings
@@ -51,7 +52,7 @@ FRUITLESS_STARTS = 2
 """Starts in a row without a new row after which a turn is parked: something about it kills the process."""
 
 MEMORY_SECONDS = 600.0
-"""How long finished words wait in memory while another process holds the write lock."""
+"""How long finished words wait in memory for a store that another process has locked, or a full disk."""
 
 STORE_PAUSE = 1.0
 """Seconds before a store in trouble is tried again."""
@@ -298,15 +299,15 @@ class Turns:
         self._ring()
 
     async def _insist(self, lease: Lease, step: Step) -> None:
-        """Finished words are kept in memory while another process holds the write lock, and tried again."""
+        """Finished words are kept in memory while the lock is held elsewhere or the disk is full, and tried again."""
         give_up = self._node.clock.monotonic() + MEMORY_SECONDS
         while True:
             try:
                 await self._node.store.commit(lease, step)
-            except StoreLocked as error:
+            except (StoreLocked, StoreUnavailable) as error:
                 if self._node.clock.monotonic() > give_up:
                     raise
-                log.warning("turn.store_locked", turn=step.turn, reason=str(error))
+                await self._wait_for_store(error)
             else:
                 return
 

@@ -46,6 +46,11 @@ class Running:
 class RunningTurns(dict[SessionKey, Running]):
     """The turns of this process that are thinking, by key."""
 
+    async def idle(self) -> None:
+        """Wait until none is thinking."""
+        while self:
+            await next(iter(self.values())).ended.wait()
+
     async def cut_short(self, key: SessionKey, why: str) -> bool:
         """End the turn of `key` and wait until it has; False when there was none, or it would not end."""
         running = self.get(key)

@@ -10,6 +10,7 @@ import pytest
 from fakes import VirtualClock
 from hermes.adapters.base import Hangup, Lifetime
 from hermes.errors import RateLimited, Unreachable
+from hermes.gateway.app import FLUSH_SECONDS
 from hermes.sessions import backup, dbapi
 from hermes.sessions.model import Kind, Outcome
 from worlds.hand import HandModel
@@ -181,10 +182,10 @@ class TestStopping:
         async with house(tmp_path, kind=kind, model=model, drain=10) as h:
             packet = await h.say("quick one")
             question = await model.question()
-            stopping = h.tasks.create_task(h.app.stop(10))
-            await asyncio.sleep(0)
-            question.answer("just in time")
-            await stopping
+            async with asyncio.TaskGroup() as group:
+                group.create_task(h.app.stop(10))
+                await asyncio.sleep(0)
+                question.answer("just in time")
             assert h.room.texts() == ["just in time"]
             assert (await h.row(packet)).outcome is Outcome.ANSWERED
 
@@ -208,6 +209,33 @@ class TestStopping:
             assert question.heard == ["long one"]
             question.answer("whole")
             assert await h.room.shows(1) == ["whole"]
+
+    async def test_a_conversation_that_is_busy_elsewhere_does_not_hold_up_the_stop(self, tmp_path: Path) -> None:
+        async with house(tmp_path, model=(model := HandModel())) as h:
+            await h.say("first")
+            (await model.question()).answer("one")
+            await h.room.shows(1)
+            await h.quiet()
+            session = await h.session()
+            await h.store.leases.take(
+                session.conversation, owner="other", place="a terminal", now=h.clock.now(), ttl=900
+            )
+            await h.say("second")
+            await h.room.shows(2)  # it is told where the conversation is busy
+            async with asyncio.timeout(5):
+                await h.app.stop(60)
+            assert (await h.store.counts()).inbound["open"] == 1
+
+    async def test_a_platform_that_never_answers_does_not_hold_up_the_stop_for_long(self, tmp_path: Path) -> None:
+        async with house(tmp_path, model=(model := HandModel()), drain=0) as h:
+            h.room.hold("c1")
+            await h.say("hello")
+            (await model.question()).answer("never seen")
+            await h.room.until(lambda: bool(h.room.tries))
+            async with asyncio.timeout(FLUSH_SECONDS + 5):
+                await h.app.stop(0)
+            assert (await h.store.counts()).outbound["open"] == 1
+            h.crashed = True  # it has been stopped already
 
 
 class TestDeliveries:

@@ -19,6 +19,7 @@ from hermes.agent.models.base import ChatModel
 from hermes.clock import Clock
 from hermes.gateway.app import App
 from hermes.gateway.config import Config
+from hermes.gateway.crew import Crew
 from hermes.gateway.http.metrics import Metrics
 from hermes.gateway.neighbours import GATEWAY, Neighbours
 from hermes.gateway.node import Node
@@ -54,7 +55,7 @@ class House:
     clock: Clock
     settings: "Settings"
     rooms: Mapping[str, TroubledRoom]
-    tasks: asyncio.TaskGroup
+    tasks: Crew
     crashed: bool = False
 
     @property
@@ -216,7 +217,7 @@ async def house(
         zone=UTC,
     )
     try:
-        async with asyncio.TaskGroup() as tasks:
+        async with Crew() as tasks:
             app = App(facts, Home(folder), adapters=adapters, model=model or HandModel(), tasks=tasks)
             running = House(app=app, store=opened, clock=clock, settings=settings, rooms=there, tasks=tasks)
             await Neighbours(opened, Home(folder).terminals, me=facts.id).bury(clock.now())
