@@ -82,6 +82,10 @@ class App:
     async def recover(self) -> None:
         """Before anything new: what waits for this process goes on."""
         await self.deliverer.recover()
+        await self.wake()
+
+    async def wake(self) -> None:
+        """Wake every conversation that waits for this process."""
         for key in await self._node.store.inbox.waiting_keys(tuple(self._adapters), node=self._node.id):
             self.mailboxes.wake(key)
 

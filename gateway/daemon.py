@@ -105,7 +105,7 @@ async def _live(
     await neighbours.bury(node.clock.now())
     await app.recover()
     app.start()
-    keeper = Housekeeper(node.store, node.clock, neighbours=neighbours, mirror=mirror)
+    keeper = Housekeeper(node.store, node.clock, neighbours=neighbours, wake=app.wake, mirror=mirror)
     tasks.create_task(keeper.run(), name="housekeeping")
     tasks.create_task(node.metrics.watch_loop(node.clock), name="loop-lag")
     tasks.create_task(watch.feed(notifier, node.clock), name="watchdog")

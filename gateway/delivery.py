@@ -6,6 +6,7 @@ and ends as `unknown`; where a repeated key shows nothing twice, it is simply se
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
 import structlog
@@ -152,12 +153,12 @@ class Deliverer:
             if number < len(visible):
                 continue
             if not adapter.limits.idempotent_sends:
-                await self._outbox.take_off(duty.id)
+                await self._insist(partial(self._outbox.take_off, duty.id))
             for text in self._with_mark(duty, number, piece):
                 receipt = await self._send(_outbound(duty, text, number, len(pieces)))
             visible += receipt.message_ids[:1] if len(pieces) > 1 else receipt.message_ids
             if number + 1 < len(pieces):
-                await self._outbox.shown(duty.id, visible)
+                await self._insist(partial(self._outbox.shown, duty.id, tuple(visible)))
 
     async def _send(self, out: Outbound) -> Receipt:
         platform = out.origin.platform

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -11,7 +12,7 @@ from hermes.gateway import commands
 from hermes.gateway.commands import Asked
 from hermes.gateway.conversations import LEASE_SECONDS, Conversations
 from hermes.gateway.doorman import Doorman
-from hermes.gateway.letters import Letter, reply
+from hermes.gateway.letters import Letter, notice, reply
 from hermes.gateway.node import Node
 from hermes.gateway.work import RunningTurns
 from hermes.sessions import titles
@@ -47,7 +48,9 @@ class Desk:
                 return
             text = await self._answer(letter) or self._word_for_waiting(letter)
             at = self._node.clock.now()
-            replies = [reply(letter, text, key=f"command:{row.id}", at=at)] if text else []
+            session = await self._node.store.find(row.key)  # where the person is now: /new leads elsewhere
+            said = reply(letter, text, key=f"command:{row.id}", at=at)
+            replies = [replace(said, session=None if session is None else session.id)] if text else []
             await self._node.store.inbox.settle(
                 Settlement(rows=(row.id,), outcome=Outcome.COMMAND), at=at, deliveries=replies
             )
@@ -90,12 +93,17 @@ class Desk:
         return asked.texts.say("command.new_named", title=title)
 
     async def _drop_waiting(self, asked: Asked) -> None:
-        """What was said before the new conversation and has not begun belongs to the old one, which ends."""
-        waiting = await self._node.store.inbox.pending(asked.key)
-        earlier = tuple(row.id for row in waiting if row.id < asked.row)
-        if earlier:
-            gone = Settlement(rows=earlier, outcome=Outcome.ABANDONED, why="new conversation")
-            await self._node.store.inbox.settle(gone, at=self._node.clock.now())
+        """What was said before the new conversation and has not begun belongs to the old one, which ends.
+
+        Whoever waits for such an answer at a connection is told.
+        """
+        earlier = [row for row in await self._node.store.inbox.pending(asked.key) if row.id < asked.row]
+        if not earlier:
+            return
+        at, text = self._node.clock.now(), asked.texts.say("turn.dropped")
+        gone = Settlement(rows=tuple(row.id for row in earlier), outcome=Outcome.ABANDONED, why="new conversation")
+        told = [notice(row, text, key=f"dropped:{row.id}", at=at) for row in earlier if row.node is not None]
+        await self._node.store.inbox.settle(gone, at=at, deliveries=told)
 
     async def title(self, asked: Asked) -> str:
         title = titles.clean(asked.rest)

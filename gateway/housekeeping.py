@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import structlog
@@ -25,12 +25,21 @@ README = "For people and scripts: where each chat's key leads. Hermes writes thi
 
 
 class Housekeeper:
-    """Goes round every half minute. `mirror` is where sessions.json goes; None: nowhere."""
+    """Goes round every half minute. `wake` wakes what waits; `mirror` is where sessions.json goes, None: nowhere."""
 
-    def __init__(self, store: Store, clock: Clock, *, neighbours: Neighbours, mirror: Path | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        neighbours: Neighbours,
+        wake: Callable[[], Awaitable[None]],
+        mirror: Path | None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._neighbours = neighbours
+        self._wake = wake
         self._mirror = mirror
         self._written: Sequence[RouteRow] | None = None
         self._purged_at = 0.0
@@ -47,6 +56,7 @@ class Housekeeper:
     async def round(self) -> None:
         """One round."""
         await self._neighbours.bury(self._clock.now())
+        await self._wake()
         await self._store.mend_index()
         await self._write_mirror()
         if self._clock.now() - self._purged_at >= PURGE_SECONDS:

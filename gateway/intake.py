@@ -144,6 +144,7 @@ class Intake:
 
     async def _repeat(self, row: InboxRow) -> Accepted:
         if row.outcome is None:
+            self._mailboxes.wake(row.key)  # whoever recorded it may have been cut off before it could
             return Accepted(standing=Standing.PENDING)
         return Accepted(standing=Standing.SETTLED, answer=await self._answer(row))
 
@@ -165,17 +166,14 @@ class Intake:
         )
 
     async def _hang_up(self, event: Hangup) -> Accepted:
-        origin = event.origin
-        row = await self._node.store.inbox.find(origin.platform, origin.chat_id, event.event_id)
+        origin, at = event.origin, self._node.clock.now()
+        inbox = self._node.store.inbox
+        row = await inbox.take_back(origin.platform, origin.chat_id, event.event_id, why="hung up", at=at)
         if row is None or row.outcome is not None:
             return Accepted(standing=Standing.SETTLED)
         running = self._running.get(row.key)
         if running is not None and running.work.turn == row.turn:
             running.cut_short("hung up")
-        elif row.turn is None:
-            gone = Settlement(rows=(row.id,), outcome=Outcome.ABANDONED, why="hung up")
-            await self._node.store.inbox.settle(gone, at=self._node.clock.now())
-            return Accepted(standing=Standing.SETTLED)
         return Accepted(standing=Standing.PENDING)
 
 

@@ -27,20 +27,36 @@ class Letter:
 
 
 def opened(rows: Iterable[InboxRow]) -> list[Letter]:
-    """The events behind open rows."""
-    return [Letter(row=row, inbound=wire.inbound_from_json(row.payload)) for row in rows if row.payload is not None]
+    """The events behind open rows, up to the first that cannot be read. Raises ValueError when that is the first."""
+    letters: list[Letter] = []
+    for row in rows:
+        try:
+            letters.append(Letter(row=row, inbound=wire.inbound_from_json(row.payload or "")))
+        except ValueError:
+            if not letters:
+                raise
+            break
+    return letters
 
 
 def batch(letters: Sequence[Letter]) -> Sequence[Letter]:
     """The letters that make the next turn: what was said in a row, up to a command or a request of its own."""
     if letters[0].inbound.alone:
         return letters[:1]
-    return joinable(letters)
+    return joinable(letters, letters[0].inbound)
 
 
-def joinable(letters: Sequence[Letter]) -> Sequence[Letter]:
-    """The letters, from the first, that may share a turn with others."""
-    return tuple(takewhile(lambda one: one.command is None and not one.inbound.alone, letters))
+def joinable(letters: Sequence[Letter], to: Inbound) -> Sequence[Letter]:
+    """The letters, from the first, that may share a turn with `to`: its sender's, in the same conversation.
+
+    A turn has the rights of who asked, so in a shared room another person's words get a turn of their own.
+    """
+
+    def joins(one: Letter) -> bool:
+        same = (one.inbound.origin.user_id, one.inbound.continues) == (to.origin.user_id, to.continues)
+        return same and one.command is None and not one.inbound.alone
+
+    return tuple(takewhile(joins, letters))
 
 
 def words(letter: Letter) -> tuple[NewMessage, ...]:

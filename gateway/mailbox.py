@@ -54,7 +54,7 @@ class Mailboxes:
     async def _live(self, key: SessionKey) -> None:
         try:
             async with self._slots:
-                while await self._next(key):
+                while self._open and await self._next(key):
                     pass
         finally:
             del self._again[key]
@@ -65,4 +65,4 @@ class Mailboxes:
         """One round; a wake-up that comes during it calls for another."""
         self._again[key] = False
         worked = await self._work(key)
-        return self._open and (worked or self._again[key])
+        return worked or self._again[key]

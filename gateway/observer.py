@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from hermes.adapters.base import CanStream, PlatformAdapter, Progress
 from hermes.agent import prompt
 from hermes.agent.models.base import Card, Line
+from hermes.errors import TakenBack
 from hermes.gateway.letters import Letter, joinable, words
 from hermes.gateway.node import Node
 from hermes.gateway.work import Work
@@ -64,14 +65,17 @@ class TurnObserver:
     async def steering(self) -> Sequence[Line]:
         if self._work.inbound.alone or self._node.config().gateway.busy_input_mode != "steer":
             return ()
-        came = joinable(await self._pending())
+        came = joinable(await self._pending(), self._work.inbound)
         if not came:
             return ()
         rows = tuple(row for letter in came for row in words(letter))
         taken = tuple(letter.row.id for letter in came)
         at = self._node.clock.now()
         joined = Step(turn=self._work.turn, session=self.session.id, at=at, runs=taken, messages=rows)
-        kept = await self._node.store.commit(self._work.lease, joined)
+        try:
+            kept = await self._node.store.commit(self._work.lease, joined)
+        except TakenBack:
+            return ()  # the next step looks again
         self.letters += came
         return prompt.lines(kept, card=self._card, zone=self._node.zone, shared=self._work.shared)
 

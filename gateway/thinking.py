@@ -151,8 +151,7 @@ class Thinker:
                 at=at,
                 snapshot=self.snapshot(work),
             )
-            await store.split(work.lease, session.id, split)
-            observer.session = await store.tip(session.conversation)
+            observer.session = await store.split(work.lease, session.id, split)
             log.info("session.split", parent=session.id, child=child, before=fitted.before, after=fitted.after)
 
     def _policy(self) -> CompressionPolicy:

@@ -235,7 +235,10 @@ class Turns:
                 return
             await self._end(work, observer.letters, observer.session, ending)
             self._count(work, observer.letters, ending, self._node.clock.monotonic() - started)
-        except LeaseLost:
+        except (StoreError, asyncio.CancelledError) as error:
+            if not isinstance(error, LeaseLost):  # the store, or who sends us home, is at fault: not the turn
+                await self._node.store.inbox.forgive(work.turn)
+                raise
             await self._taken_over(observer.letters)
         finally:
             del self._running[key]

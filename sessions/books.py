@@ -48,4 +48,7 @@ def purge(connection: Connection, before: float) -> int:
             [(f"{table}.{ending}",) for (ending,) in removed],
         )
         gone += len(removed)
+    connection.execute(
+        "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE ended_at < ? LIMIT ?)", (before, CHUNK)
+    )
     return gone

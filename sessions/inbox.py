@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hermes.errors import TakenBack
 from hermes.sessions import outbox
 from hermes.sessions.dbapi import Connection
 from hermes.sessions.leases import fence
@@ -80,10 +81,12 @@ def begin(connection: Connection, step: Step) -> None:
 
 
 def take_up(connection: Connection, turn: TurnId, rows: Sequence[int]) -> None:
-    """The turn works on these rows; those that another turn has are left to it."""
-    connection.execute(
+    """The turn works on these rows. Raises TakenBack unless all of them are free."""
+    taken = connection.execute(
         f"UPDATE inbox SET turn = ? WHERE outcome IS NULL AND turn IS NULL AND id IN ({marks(rows)})", (turn, *rows)
-    )
+    ).rowcount
+    if taken != len(rows):
+        raise TakenBack("Some of these messages were taken back, or another turn has them.")
 
 
 class SqliteInbox:
@@ -121,7 +124,9 @@ class SqliteInbox:
     async def unfinished(self, key: SessionKey) -> tuple[TurnRow, tuple[InboxRow, ...]] | None:
         def work(connection: Connection) -> tuple[TurnRow, tuple[InboxRow, ...]] | None:
             found = connection.execute(
-                f"{TURN} WHERE key = ? AND ended_at IS NULL ORDER BY started_at LIMIT 1", (key,)
+                f"{TURN} WHERE key = ? AND ended_at IS NULL AND EXISTS (SELECT 1 FROM inbox i WHERE i.key = turns.key"
+                " AND i.turn = turns.id AND i.outcome IS NULL) ORDER BY started_at LIMIT 1",
+                (key,),
             ).fetchone()
             if found is None:
                 return None
@@ -149,6 +154,16 @@ class SqliteInbox:
         await self._writer.submit(
             lambda connection: connection.execute("UPDATE turns SET rows_at_start = -1 WHERE id = ?", (turn,))
         )
+
+    async def take_back(self, platform: str, chat_id: str, event_id: str, *, why: str, at: float) -> InboxRow | None:
+        def op(connection: Connection) -> InboxRow | None:
+            row = _find(connection, platform, chat_id, event_id)
+            if row is None or row.outcome is not None or row.turn is not None:
+                return row
+            settle(connection, Settlement(rows=(row.id,), outcome=Outcome.ABANDONED, why=why), at)
+            return _find(connection, platform, chat_id, event_id)
+
+        return await self._writer.submit(op)
 
     async def settle(self, settlement: Settlement, *, at: float, deliveries: Sequence[NewDelivery] = ()) -> None:
         def op(connection: Connection) -> None:

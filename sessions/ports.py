@@ -73,7 +73,7 @@ class SessionStore(Routes, Protocol):
     """Sessions and their rows."""
 
     async def commit(self, lease: Lease, step: Step) -> tuple[Message, ...]:
-        """Write `step` whole or not at all; gives the appended rows. Raises LeaseLost, StoreLocked.
+        """Write `step` whole or not at all; gives the appended rows. Raises LeaseLost, TakenBack, StoreLocked.
 
         Counters, usage, preview and last activity of the session move with it.
         """
@@ -218,6 +218,10 @@ class Inbox(Protocol):
 
     async def forgive(self, turn: TurnId) -> None:
         """The last start does not count: the process was asked to stop."""
+        ...
+
+    async def take_back(self, platform: str, chat_id: str, event_id: str, *, why: str, at: float) -> InboxRow | None:
+        """End an event as abandoned, unless a turn has it already; gives the row as it is then, None when unknown."""
         ...
 
     async def settle(self, settlement: Settlement, *, at: float, deliveries: Sequence[NewDelivery] = ()) -> None:

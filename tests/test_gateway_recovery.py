@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakes import VirtualClock
-from hermes.adapters.base import Hangup, Lifetime
+from hermes.adapters.base import Hangup, Lifetime, Standing
 from hermes.errors import RateLimited, Unreachable
 from hermes.gateway.app import FLUSH_SECONDS
 from hermes.sessions import backup, dbapi
@@ -94,6 +94,22 @@ class TestQuestions:
             await h.quiet()
             assert h.room.texts() == []
             assert (await h.balanced()).inbound["received"] == 1
+
+    async def test_a_repeat_wakes_what_was_recorded_and_left(self, tmp_path: Path) -> None:
+        async with house(tmp_path, model=echo()) as h:
+            event = h.event("left lying")
+            key = h.app.intake._doorman.key(event.origin)
+            await h.store.inbox.claim(h.app.intake._arrival(event, key))  # and whoever did it was cut off
+            assert (await h.hand(event)).standing is Standing.PENDING
+            assert "left lying" in (await h.room.shows(1))[0]
+
+    async def test_a_round_of_housekeeping_wakes_it_too(self, tmp_path: Path) -> None:
+        async with house(tmp_path, model=echo()) as h:
+            event = h.event("left lying")
+            key = h.app.intake._doorman.key(event.origin)
+            await h.store.inbox.claim(h.app.intake._arrival(event, key))
+            await h.app.wake()
+            assert "left lying" in (await h.room.shows(1))[0]
 
 
 class TestTools:

@@ -25,7 +25,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 def keeper_of(store: SqliteStore, clock: VirtualClock, mirror: Path | None = None) -> Housekeeper:
     neighbours = Neighbours(store, Path("/nowhere"), me="gateway-me")
-    return Housekeeper(store, clock, neighbours=neighbours, mirror=mirror)
+    return Housekeeper(store, clock, neighbours=neighbours, wake=settle, mirror=mirror)
 
 
 async def test_the_mirror_shows_where_each_key_leads(store: SqliteStore, tmp_path: Path) -> None:

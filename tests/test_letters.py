@@ -30,10 +30,9 @@ def letter(text: str = "hi", *, number: int = 1, **facts: object) -> Letter:
     return Letter(row=row, inbound=inbound)
 
 
-def test_rows_open_as_the_events_that_they_hold_and_settled_ones_not_at_all() -> None:
+def test_rows_open_as_the_events_that_they_hold() -> None:
     one, two = letter("one"), letter("two", number=2)
-    settled = replace(two.row, payload=None)
-    assert opened([one.row, settled]) == [one]
+    assert opened([one.row, two.row]) == [one, two]
 
 
 @pytest.mark.parametrize(
@@ -53,10 +52,26 @@ def test_a_turn_takes_what_was_said_in_a_row(scene: str, first: int) -> None:
 
 
 def test_what_joins_a_running_turn_stops_at_the_first_that_must_not() -> None:
-    assert joinable([letter("/new"), letter()]) == ()
-    assert joinable([letter(alone=True), letter()]) == ()
-    assert joinable([]) == ()
-    assert len(joinable([letter(), letter("/etc/hosts is a file"), letter("/new")])) == 2
+    asked = letter("asked").inbound
+    assert joinable([letter("/new"), letter()], asked) == ()
+    assert joinable([letter(alone=True), letter()], asked) == ()
+    assert joinable([], asked) == ()
+    assert len(joinable([letter(), letter("/etc/hosts is a file"), letter("/new")], asked)) == 2
+
+
+def test_another_persons_words_and_another_conversations_get_a_turn_of_their_own() -> None:
+    guest = letter(origin=replace(DIRECT, user_id="u2"))
+    elsewhere = letter(continues="20270101_120000_abcdef01")
+    for other in (guest, elsewhere):
+        assert joinable([other], letter().inbound) == ()
+        assert list(batch([letter(), other, letter()])) == [letter()]
+
+
+def test_what_can_be_read_is_not_held_up_by_what_cannot() -> None:
+    broken = replace(letter("x", number=2).row, payload="{}")
+    assert opened([letter("one").row, broken, letter("three", number=3).row]) == [letter("one")]
+    with pytest.raises(ValueError, match=r"\S"):
+        opened([broken, letter("one").row])
 
 
 @given(st.lists(st.sampled_from(["talk", "/new", "alone"]), min_size=1, max_size=8))

@@ -111,6 +111,21 @@ async def test_closed_it_finishes_what_runs_and_wakes_nobody() -> None:
     assert queues.done == [(ONE, "running")]
 
 
+async def test_closed_it_begins_nothing_that_was_waiting_for_a_place() -> None:
+    queues = Queues()
+    gate = queues.gates[ONE] = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        boxes = Mailboxes(queues.work, tasks=tasks, bound=1)
+        queues.waiting |= {ONE: ["running"], TWO: ["waits for a place"]}
+        boxes.wake(ONE)
+        boxes.wake(TWO)
+        await settle()
+        boxes.close()
+        gate.set()
+        await boxes.idle()
+    assert queues.done == [(ONE, "running")]
+
+
 async def test_with_nothing_to_do_it_is_idle_at_once() -> None:
     async with asyncio.TaskGroup() as tasks:
         await asyncio.wait_for(Mailboxes(Queues().work, tasks=tasks, bound=1).idle(), 1)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from hermes.errors import TakenBack
 from hermes.sessions.memory.leases import fence
 from hermes.sessions.memory.tables import Tables
 from hermes.sessions.model import (
@@ -34,11 +35,12 @@ def settle(tables: Tables, settlement: Settlement, at: float) -> None:
 
 
 def take_up(tables: Tables, turn: TurnId, rows: Sequence[int]) -> None:
-    """The turn answers these events; those that another turn has are left to it."""
-    for row_id in rows:
-        row = tables.inbox[row_id]
-        if row.outcome is None and row.turn is None:
-            tables.inbox[row_id] = replace(row, turn=turn)
+    """The turn works on these events. Raises TakenBack, with nothing changed, unless all of them are free."""
+    events = [tables.inbox[row_id] for row_id in rows]
+    if any(row.outcome is not None or row.turn is not None for row in events):
+        raise TakenBack("Some of these messages were taken back, or another turn has them.")
+    for row in events:
+        tables.inbox[row.id] = replace(row, turn=turn)
 
 
 def add_deliveries(tables: Tables, deliveries: Sequence[NewDelivery]) -> None:
@@ -97,8 +99,9 @@ class MemoryInbox:
 
     async def unfinished(self, key: SessionKey) -> tuple[TurnRow, tuple[InboxRow, ...]] | None:
         for turn in self._tables.turns.values():
-            if turn.row.key == key and not turn.ended:
-                return turn.row, tuple(row for row in self._open() if row.turn == turn.row.id)
+            events = tuple(row for row in self._open() if row.turn == turn.row.id)
+            if turn.row.key == key and not turn.ended and events:
+                return turn.row, events
         return None
 
     async def restart(self, lease: Lease, turn: TurnId) -> TurnRow:
@@ -113,6 +116,13 @@ class MemoryInbox:
     async def forgive(self, turn: TurnId) -> None:
         if turn in self._tables.turns:
             self._tables.turns[turn].rows_at_start = -1  # whatever comes of it, the next start will see more rows
+
+    async def take_back(self, platform: str, chat_id: str, event_id: str, *, why: str, at: float) -> InboxRow | None:
+        row = await self.find(platform, chat_id, event_id)
+        if row is None or row.outcome is not None or row.turn is not None:
+            return row
+        settle(self._tables, Settlement(rows=(row.id,), outcome=Outcome.ABANDONED, why=why), at)
+        return self._tables.inbox[row.id]
 
     async def settle(self, settlement: Settlement, *, at: float, deliveries: Sequence[NewDelivery] = ()) -> None:
         settle(self._tables, settlement, at)

@@ -167,10 +167,10 @@ class MemoryStore:
 
     async def commit(self, lease: Lease, step: Step) -> tuple[Message, ...]:
         self._fence(lease, step.session)
+        take_up(self._tables, step.turn, step.runs)
         if step.key is not None:
             turn = TurnRow(id=step.turn, key=step.key, session_id=step.session, started_at=step.at)
             self._tables.turns[step.turn] = Turn(turn, rows_at_start=len(step.messages))
-        take_up(self._tables, step.turn, step.runs)
         rows = tuple(self._append(step.session, message, step.turn) for message in step.messages)
         self._count(step, rows)
         for settlement in step.settles:

@@ -19,6 +19,7 @@ HermesError
 │   ├── SchemaTooNew         refuse without a write
 │   ├── StoreLocked          somebody else writes; the words are kept and tried again
 │   ├── StoreUnavailable     the file cannot be used at all
+│   ├── TakenBack            the events are somebody else's now: look again
 │   ├── LeaseBusy            another turn thinks about this conversation
 │   └── LeaseLost            a newer turn owns it: write nothing more
 ├── TurnLimit                a turn reached a configured bound
@@ -163,6 +164,10 @@ class StoreLocked(StoreError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be opened or written: damaged, unreadable, or the disk is full."""
+
+
+class TakenBack(StoreError):
+    """Events of this step were settled, or taken up by another turn, in the meantime: look again."""
 
 
 class LeaseBusy(StoreError):

@@ -15,7 +15,7 @@ from contracts.store.facts import (
     user,
     write,
 )
-from hermes.errors import LeaseLost
+from hermes.errors import LeaseLost, TakenBack
 from hermes.sessions.model import InboxRow, Lease, Outcome, Sending, Session, Settlement, TurnId
 from hermes.sessions.ports import Store
 
@@ -129,12 +129,38 @@ class InboxContract:
         assert found is not None
         assert [taken.id for taken in found[1]] == [row.id, later.id]
 
-    async def test_a_turn_leaves_events_that_another_turn_has(self, store: Store) -> None:
+    async def test_a_step_that_takes_up_what_another_turn_has_is_not_written(self, store: Store) -> None:
         session, lease, row = await _started(store)
-        await write(store, lease, session, turn="turn-2", runs=(row.id,))
+        before = await store.history(session.id)
+        with pytest.raises(TakenBack):
+            await write(store, lease, session, user("again"), turn="turn-2", key=KEY, runs=(row.id,))
         found = await store.inbox.find("telegram", "7", "m:1")
         assert found is not None
         assert found.turn == TURN
+        assert await store.history(session.id) == before
+        unfinished = await store.inbox.unfinished(KEY)
+        assert unfinished is not None
+        assert unfinished[0].id == TURN
+
+    async def test_a_step_that_takes_up_what_was_settled_leaves_no_turn_behind(self, store: Store) -> None:
+        session, lease = await begin(store, "a")
+        row = (await store.inbox.claim(arrival("m:1"))).row
+        await store.inbox.settle(_ended(row, Outcome.ABANDONED), at=T0)
+        with pytest.raises(TakenBack):
+            await write(store, lease, session, user("hi"), key=KEY, runs=(row.id,))
+        assert await store.inbox.unfinished(KEY) is None
+
+    async def test_an_event_is_taken_back_unless_a_turn_has_it(self, store: Store) -> None:
+        _, _, begun = await _started(store)
+        free = (await store.inbox.claim(arrival("m:2"))).row
+        back = [
+            await store.inbox.take_back("telegram", "7", event, why="hung up", at=T0) for event in ("m:1", "m:2", "m:3")
+        ]
+        assert [row and row.outcome for row in back] == [None, Outcome.ABANDONED, None]
+        assert (back[0] and back[0].id, back[1] and back[1].why, back[2]) == (begun.id, "hung up", None)
+        assert await store.inbox.take_back("telegram", "7", "m:2", why="again", at=T0) == back[1]
+        assert (await store.inbox.find("telegram", "7", "m:2")) == back[1]
+        assert free.outcome is None
 
     async def test_an_unfinished_turn_is_found_with_its_open_events(self, store: Store) -> None:
         session, lease, row = await _started(store)
