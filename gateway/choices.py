@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from hermes.adapters import registry
 from hermes.errors import ConfigError
@@ -97,7 +98,7 @@ def _choose(block: ModelBlock, environ: Mapping[str, str], where: str) -> ModelC
             f"Set {KEYS[provider]} in .env, or {where}.api_key, or choose another {where}.provider."
         )
     name = block.name or DEFAULT_MODELS[provider]
-    at = block.base_url or {"openai": "OpenAI", "anthropic": "Anthropic"}.get(provider)
+    at = _shown(block.base_url) or {"openai": "OpenAI", "anthropic": "Anthropic"}.get(provider)
     return ModelChoice(
         provider=provider,
         name=name,
@@ -123,3 +124,11 @@ def _provider(block: ModelBlock, environ: Mapping[str, str]) -> tuple[str, str]:
         "because no key is set: it shows that everything works, but knows little. "
         f"For a capable model set {' or '.join(KEYS.values())} in .env, or `model:` in config.yaml"
     )
+
+
+def _shown(url: str | None) -> str | None:
+    """An address as people may see it: credentials in it stay where they are."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -82,7 +82,10 @@ class Desk:
 
     async def start_over(self, asked: Asked) -> str:
         title = titles.clean(asked.rest)
-        await self._drop_waiting(asked)  # first, or it would begin when the running turn ends
+        text = asked.texts.say("turn.dropped")
+        await self._drop_waiting(
+            asked, why="new conversation", text=text
+        )  # first, or it would begin when the running turn ends
         await self._running.cut_short(asked.key, "new conversation")
         session = await self._conversations.enter(asked.key, asked.inbound)
         birth = self._conversations.birth(asked.inbound, title)
@@ -92,18 +95,19 @@ class Desk:
             return asked.texts.say("command.new")
         return asked.texts.say("command.new_named", title=title)
 
-    async def _drop_waiting(self, asked: Asked) -> None:
-        """What was said before the new conversation and has not begun belongs to the old one, which ends.
+    async def _drop_waiting(self, asked: Asked, *, why: str, text: str) -> bool:
+        """End what was said before the command and has not begun; whether there was any.
 
-        Whoever waits for such an answer at a connection is told.
+        Whoever waits for such an answer at a connection is told `text`.
         """
         earlier = [row for row in await self._node.store.inbox.pending(asked.key) if row.id < asked.row]
         if not earlier:
-            return
-        at, text = self._node.clock.now(), asked.texts.say("turn.dropped")
-        gone = Settlement(rows=tuple(row.id for row in earlier), outcome=Outcome.ABANDONED, why="new conversation")
+            return False
+        at = self._node.clock.now()
+        gone = Settlement(rows=tuple(row.id for row in earlier), outcome=Outcome.ABANDONED, why=why)
         told = [notice(row, text, key=f"dropped:{row.id}", at=at) for row in earlier if row.node is not None]
         await self._node.store.inbox.settle(gone, at=at, deliveries=told)
+        return True
 
     async def title(self, asked: Asked) -> str:
         title = titles.clean(asked.rest)
@@ -140,9 +144,14 @@ class Desk:
         return asked.texts.say("command.status_waiting", waiting=waiting)
 
     async def stop(self, asked: Asked) -> str:
+        dropped = asked.key not in self._running and await self._drop_waiting(
+            asked, why="stopped", text=asked.texts.say("command.stop_waiting")
+        )
         if asked.key in self._running:
             await self._running.cut_short(asked.key, "stopped")
             return ""  # the turn itself says that it was stopped
+        if dropped:
+            return asked.texts.say("command.stop_waiting")
         session = await self._node.store.find(asked.key)
         place = None if session is None else await self._take_from_elsewhere(session)
         if place is None:

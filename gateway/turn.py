@@ -160,8 +160,8 @@ class Turns:
                 return  # taken back, or somebody started over while we waited: look again
             work = await self._work(TurnId(ids.fresh("turn")), lease, asked)
             snapshot = self._thinker.snapshot(work) if live.system_prompt is None else None
-            await self._node.store.commit(lease, self._first_step(key, work, letters, live, snapshot))
-            await self._run(key, work, letters, live if snapshot is None else snapshot.on(live))
+            first = self._first_step(key, work, letters, live, snapshot)
+            await self._run(key, work, letters, live if snapshot is None else snapshot.on(live), first)
 
     async def _still_waiting(self, key: SessionKey, letters: Sequence[Letter]) -> Sequence[Letter]:
         waiting = {row.id for row in await self._node.store.inbox.pending(key)}
@@ -215,7 +215,10 @@ class Turns:
 
     # -- thinking, and the end ------------------------------------------------------------------------------------
 
-    async def _run(self, key: SessionKey, work: Work, letters: Sequence[Letter], session: Session) -> None:
+    async def _run(
+        self, key: SessionKey, work: Work, letters: Sequence[Letter], session: Session, first: Step | None = None
+    ) -> None:
+        """Think and end. `first` begins the turn; from before it is written, the turn can be cut short."""
         observer = TurnObserver(
             self._node,
             work,
@@ -229,6 +232,8 @@ class Turns:
         running = self._running[key] = Running(work=work, limit=limit)
         started = self._node.clock.monotonic()
         try:
+            if first is not None:
+                await self._node.store.commit(work.lease, first)
             ending = await self._think(running, observer)
             if ending is None:
                 await self._node.store.inbox.forgive(work.turn)
@@ -250,6 +255,7 @@ class Turns:
         try:
             try:
                 async with running.limit:
+                    running.begin()
                     final = await self._thinker.think(work, observer)
             finally:
                 running.thought = True

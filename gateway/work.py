@@ -32,6 +32,8 @@ class Running:
     limit: asyncio.Timeout
     why: str | None = None
     """Set when somebody cut it short."""
+    thinking: bool = False
+    """Its first write is on disk and the limit holds."""
     thought: bool = False
     """It has its ending and only writes it down: too late to cut it short."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -40,6 +42,15 @@ class Running:
         """Cancel what the turn is waiting for: it stores what it has and ends. The first reason stays."""
         if self.why is None and not self.thought and not self.limit.expired():
             self.why = why
+            self._cancel_if_cut()
+
+    def begin(self) -> None:
+        """Called inside the limit, before the first thought. Who cut it short before then is obeyed now."""
+        self.thinking = True
+        self._cancel_if_cut()
+
+    def _cancel_if_cut(self) -> None:
+        if self.thinking and self.why is not None:
             self.limit.reschedule(asyncio.get_running_loop().time())
 
 

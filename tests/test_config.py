@@ -383,3 +383,8 @@ def test_the_rules_of_access_follow_from_the_configuration() -> None:
     assert not rules.allowed["telegram@work"]
     assert not rules.pair_strangers
     assert not rules.allow_all
+
+
+def test_credentials_in_an_address_are_not_shown() -> None:
+    config = Config.model_validate({"model": {"name": "m", "base_url": "http://me:secret@h:1/v1?token=secret"}})
+    assert choose_model(config, {}).why == "Model: m at http://h:1/v1, as configured."

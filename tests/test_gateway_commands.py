@@ -157,6 +157,17 @@ class TestStop:
             await h.quiet()
             assert await h.transcript() == ["user: story"]
 
+    async def test_what_was_said_just_before_and_has_not_begun_is_stopped_too(self, tmp_path: Path) -> None:
+        async with house(tmp_path, model=HandModel()) as h:
+            (first, stop) = [h.event(text) for text in ("too quick", "/stop")]
+            async with asyncio.TaskGroup() as both:
+                both.create_task(h.hand(first))
+                both.create_task(h.hand(stop))
+            await h.quiet()
+            (shown,) = h.room.texts()
+            assert shown.startswith("⏹")
+            assert (await h.balanced()).inbound["abandoned"] == 1
+
     async def test_with_nothing_to_stop_it_says_so(self, tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             assert await told(h, "/stop") == "Nothing is running here."

@@ -23,6 +23,7 @@ async def think(running: Running) -> None:
     """As a turn does: until somebody or the clock ends it."""
     try:
         async with running.limit:
+            running.begin()
             await asyncio.Event().wait()
     finally:
         running.thought = True
@@ -36,6 +37,13 @@ async def test_the_first_reason_stays() -> None:
         running.cut_short("stopped")
         running.cut_short("interrupted")
         await task
+    assert running.why == "stopped"
+
+
+async def test_who_is_cut_short_before_the_first_thought_does_not_think() -> None:
+    running = Running(work=WORK, limit=asyncio.timeout(None))
+    running.cut_short("stopped")
+    await ends_by_time(running)
     assert running.why == "stopped"
 
 

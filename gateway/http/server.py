@@ -252,11 +252,19 @@ def _check_source(allowed_hosts: Sequence[str]) -> Middleware:
                 code="host_not_allowed",
             )
         origin = request.headers.get("Origin")
-        if origin is not None and not is_passive(request) and urlsplit(origin).netloc.lower() != host:
+        if origin is not None and not is_passive(request) and _place_of(origin) != host:
             raise Problem(403, "Another site may not send this request.", code="cross_site")
         return await handler(request)
 
     return middleware
+
+
+def _place_of(origin: str) -> str | None:
+    """Host and port of an Origin header; None for one that is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _without_port(host: str) -> str:
