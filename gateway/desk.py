@@ -147,11 +147,12 @@ class Desk:
         dropped = asked.key not in self._running and await self._drop_waiting(
             asked, why="stopped", text=asked.texts.say("command.stop_waiting")
         )
-        if asked.key in self._running:
-            await self._running.cut_short(asked.key, "stopped")
-            return ""  # the turn itself says that it was stopped
+        found = asked.key in self._running
+        await self._running.cut_short(asked.key, "stopped")
         if dropped:
             return asked.texts.say("command.stop_waiting")
+        if found:
+            return ""  # the turn itself says that it was stopped
         session = await self._node.store.find(asked.key)
         place = None if session is None else await self._take_from_elsewhere(session)
         if place is None:
