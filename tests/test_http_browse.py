@@ -225,6 +225,10 @@ class TestChanges:
         async with browsing(store) as h:
             _, named = await h.ask("POST", f"/api/sessions/{made}/rename", json={"title": " two\nlines "})
             assert named["session"]["title"] == "two lines"
+            _, turned = await h.ask("POST", f"/api/sessions/{made}/rename", json={"title": "in\u202evoice"})
+            assert turned["session"]["title"] == "invoice"
+            status, _ = await h.ask("POST", f"/api/sessions/{made}/rename", json={"title": "x" * 101})
+            assert status == 400
             _, bare = await h.ask("POST", f"/api/sessions/{made}/rename", json={"title": ""})
             assert bare["session"]["title"] is None
 

@@ -8,11 +8,10 @@ from aiohttp import web
 from hermes.adapters.base import Guard, Route
 from hermes.adapters.http import Problem, member, read_json
 from hermes.clock import Clock
+from hermes.sessions import titles
 from hermes.sessions.model import OWNER, Hit, Message, Page, Query, Session
 from hermes.sessions.ports import Store
-from hermes.text import one_line
 
-LONGEST_TITLE = 100
 MOST_SESSIONS = 200
 MOST_MESSAGES = 500
 MOST_HITS = 50
@@ -76,9 +75,9 @@ class Browser:
         return web.json_response({"hits": [hit_json(hit) for hit in found.hits], "partial": found.partial})
 
     async def _rename(self, request: web.Request) -> web.Response:
-        title = one_line(member(await read_json(request), "title", str, ""), LONGEST_TITLE)
+        title = titles.clean(member(await read_json(request), "title", str, ""))
         session = await self._named(request)
-        return _one(await self._store.rename(session.id, title or None, by_person=True))
+        return _one(await self._store.rename(session.id, title, by_person=True))
 
     async def _archive(self, request: web.Request) -> web.Response:
         return await self._set_archived(request, archived=True)
