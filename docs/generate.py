@@ -23,11 +23,11 @@ import yaml
 from pydantic import BaseModel
 
 from hermes.adapters import registry
-from hermes.adapters.base import CanServe, Guard, Platform, Route, Surroundings
+from hermes.adapters.base import CanServe, Guard, LooseBookmarks, Platform, Route, Surroundings
 from hermes.cli import commands as shell
 from hermes.clock import SystemClock
 from hermes.gateway import commands as chat
-from hermes.gateway.choices import CREDENTIALS, KEYS
+from hermes.gateway.choices import ALWAYS_ON, CREDENTIALS, KEYS
 from hermes.gateway.config import Config
 from hermes.gateway.http.browse import Browser
 from hermes.gateway.http.doors import Doors
@@ -346,12 +346,16 @@ async def _mounted() -> list[Route]:
     """What the built-in platforms mount."""
     async with AsyncExitStack() as stack:
         adapters = [
-            await stack.enter_async_context(
-                one.open(one.config(), Surroundings(instance=one.name, clock=SystemClock(), cache=DOCS))
-            )
-            for one in built_in()
+            await stack.enter_async_context(platform.open(platform.config(), around(instance)))
+            for instance, platform in zip(ALWAYS_ON, map(registry.find, ALWAYS_ON), strict=True)
         ]
         return [route for adapter in adapters if isinstance(adapter, CanServe) for route in adapter.routes()]
+
+
+def around(instance: str) -> Surroundings:
+    """What an adapter needs to be opened here."""
+    clock = SystemClock()
+    return Surroundings(instance=instance, clock=clock, cache=DOCS, bookmarks=LooseBookmarks(clock))
 
 
 def _between(page: str, written: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from contracts.adapter import RETRY_AFTER, AdapterContract, Rig, Trouble
 from fakes import VirtualClock
 from hermes.adapters import registry
-from hermes.adapters.base import ChatKind, Origin, Outbound, Surroundings
+from hermes.adapters.base import ChatKind, LooseBookmarks, Origin, Outbound, Surroundings
 from hermes.adapters.loopback import PLATFORM, Loopback, LoopbackConfig, Packet, Room, decode
 from hermes.errors import AuthFailed, PlatformError, RateLimited, Refusal, Rejected, Unreachable
 from hermes.gateway.choices import enabled_platforms
@@ -15,7 +15,8 @@ from hermes.gateway.config import Config
 from worlds.room import TroubledRoom
 
 NAME = "loopback@test"
-AROUND = Surroundings(instance=NAME, clock=VirtualClock(), cache=Path("unused"))
+CLOCK = VirtualClock()
+AROUND = Surroundings(instance=NAME, clock=CLOCK, cache=Path("unused"), bookmarks=LooseBookmarks(CLOCK))
 
 PLAYED: dict[Trouble, PlatformError] = {
     Trouble.BUSY: RateLimited(NAME, retry_after=RETRY_AFTER),

@@ -7,7 +7,8 @@ HermesError
 │   ├── AuthFailed           park the adapter and tell the owner
 │   ├── Unreachable          try again with back-off
 │   ├── RateLimited          try again after `retry_after`
-│   └── Rejected             never try this message again as it is
+│   ├── Rejected             never try this message again as it is
+│   └── ChatMoved            the chat has another id: send there
 ├── ModelError
 │   ├── ModelUnavailable     back off, then the fallback model, then a plain sentence
 │   ├── ContextOverflow      compress, then try once more
@@ -89,6 +90,14 @@ class Rejected(PlatformError):
     def __init__(self, platform: str, refusal: Refusal, detail: str = "") -> None:
         super().__init__(platform, detail or refusal.value)
         self.refusal = refusal
+
+
+class ChatMoved(PlatformError):
+    """The chat goes on under the id `to`; nothing was shown."""
+
+    def __init__(self, platform: str, to: str) -> None:
+        super().__init__(platform, f"the chat has moved to {to}")
+        self.to = to
 
 
 class ModelError(HermesError):

@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from fakes import VirtualClock, settle
 from hermes.adapters.api_server import PLATFORM
 from hermes.adapters.api_server.adapter import ApiServer, ApiServerConfig
-from hermes.adapters.base import Accepted, Hangup, Inbound, Outbound, Progress, Standing, Surroundings, Tokens
+from hermes.adapters.base import Accepted, Hangup, Inbound, LooseBookmarks, Outbound, Progress, Standing, Surroundings, Tokens
 from worlds.http_house import BEARER, SECRET, House, house
 
 SESSION = "20270115_080000_abcdef01"
@@ -100,7 +100,13 @@ class World:
 
 
 def surroundings(clock: VirtualClock) -> Surroundings:
-    return Surroundings(instance="api_server", clock=clock, cache=Path("unused"), model_name="hermes-test")
+    return Surroundings(
+        instance="api_server",
+        clock=clock,
+        cache=Path("unused"),
+        bookmarks=LooseBookmarks(clock),
+        model_name="hermes-test",
+    )
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import pytest
 
 from fakes import VirtualClock, settle
 from hermes import ids
-from hermes.adapters.base import Accepted, Hangup, Inbound, Origin, Surroundings
+from hermes.adapters.base import Accepted, Event, Inbound, LooseBookmarks, Origin, Surroundings
 from hermes.adapters.loopback import Loopback, LoopbackConfig, Packet, decode
 from hermes.agent.models.base import ChatModel
 from hermes.clock import Clock
@@ -91,7 +91,7 @@ class House:
         await there.until(lambda: there.acknowledged.count(packet.id) > before)
         return packet
 
-    async def hand(self, event: Inbound | Hangup) -> Accepted:
+    async def hand(self, event: Event) -> Accepted:
         """An event as an adapter hands it over, with what the adapter is told."""
         return await self.app.intake.accept(event)
 
@@ -199,7 +199,9 @@ async def house(
     there = {name: TroubledRoom(forgets=forgets) for name in rooms}
     adapters = {
         name: Loopback(
-            LoopbackConfig(longest=longest), Surroundings(instance=name, clock=clock, cache=folder / "cache"), room
+            LoopbackConfig(longest=longest),
+            Surroundings(instance=name, clock=clock, cache=folder / "cache", bookmarks=LooseBookmarks(clock)),
+            room,
         )
         for name, room in there.items()
     }

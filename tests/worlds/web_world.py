@@ -10,7 +10,18 @@ from typing import Any
 from aiohttp import web
 
 from fakes import VirtualClock
-from hermes.adapters.base import Accepted, Guard, Hangup, Inbound, Outbound, Progress, Route, Standing, Surroundings
+from hermes.adapters.base import (
+    Accepted,
+    Guard,
+    Hangup,
+    Inbound,
+    LooseBookmarks,
+    Outbound,
+    Progress,
+    Route,
+    Standing,
+    Surroundings,
+)
 from hermes.adapters.web import PLATFORM
 from hermes.adapters.web.adapter import WebChat, WebConfig
 
@@ -215,7 +226,9 @@ class WebWorld:
     @asynccontextmanager
     async def running(self, cache: Path) -> AsyncIterator["WebWorld"]:
         """Serve until the block ends. Entered again, it is the same gateway, restarted on the same port."""
-        around = Surroundings(instance="web", clock=self.clock, cache=cache)
+        around = Surroundings(
+            instance="web", clock=self.clock, cache=cache, bookmarks=LooseBookmarks(self.clock)
+        )
         async with PLATFORM.open(WebConfig(), around) as adapter:
             assert isinstance(adapter, WebChat)
             self.adapter = adapter
