@@ -170,6 +170,7 @@ class SqliteInbox:
             settle(connection, settlement, at)
             outbox.insert(connection, deliveries)
             _end_turns(connection, settlement, at)
+            outbox.drop_streams(connection, at)
 
         await self._writer.submit(op)
 

@@ -1,5 +1,6 @@
 """The values that the store keeps and gives back. Frozen, valid at birth, free of SQL."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NewType
@@ -347,6 +348,28 @@ class Delivery(NewDelivery):
     not_before: float
     message_ids: tuple[str, ...] = ()
     why: str = ""
+    live_id: str | None = None
+    """The message that shows the words so far: finishing edits it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where something belongs: the key of its conversation, and its origin as JSON."""
+
+    key: SessionKey
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A chat goes on under the id `to`."""
+
+    platform: str
+    chat_id: str
+    to: str
+    at: float
+    follow: Callable[[str], Place | None]
+    """From an origin to where it belongs now; None: it is of another chat. Pure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

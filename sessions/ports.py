@@ -19,6 +19,7 @@ from hermes.sessions.model import (
     InboxRow,
     Lease,
     Message,
+    Move,
     NewDelivery,
     Page,
     Query,
@@ -247,6 +248,18 @@ class Outbox(Protocol):
         """Record duties outside a turn. A key that is there already is left as it is."""
         ...
 
+    async def stream(self, lease: Lease, duty: NewDelivery) -> Delivery:
+        """The record of an answer that is being written, made unless it is there. Raises LeaseLost.
+
+        It is not due and holds nothing up. The words come with the turn's last write, under the same key; if that
+        write brings none, the record ends as dead.
+        """
+        ...
+
+    async def live(self, lease: Lease, delivery: int, message_id: str) -> None:
+        """The words so far are shown by this message. Raises LeaseLost."""
+        ...
+
     async def due(self, platforms: Sequence[str], *, node: str, now: float, limit: int = 100) -> tuple[Delivery, ...]:
         """Duties whose time has come, oldest first, at most one chain a chat: never past an older one of its chat."""
         ...
@@ -280,6 +293,31 @@ class Outbox(Protocol):
     async def in_flight(self, platforms: Sequence[str], *, node: str) -> tuple[Delivery, ...]:
         """Duties that a process died over: asked once, before this process sends anything."""
         ...
+
+
+class Chats(Protocol):
+    """Chats that go on under another id."""
+
+    async def move(self, move: Move) -> tuple[SessionKey, ...]:
+        """Routes, homes, and whatever waits or is owed follow; gives the keys under which something waits now.
+
+        Moving twice changes nothing more.
+        """
+        ...
+
+    async def aliases(self) -> tuple[tuple[str, str, str], ...]:
+        """Platform, old id, newest id, of every chat that has moved."""
+        ...
+
+
+class Bookmarks(Protocol):
+    """How far each platform's adapter has read."""
+
+    async def find(self, platform: str, name: str) -> tuple[str, float] | None:
+        """What was kept last, and when."""
+        ...
+
+    async def keep(self, platform: str, name: str, value: str, *, at: float) -> None: ...
 
 
 class Search(Protocol):
@@ -350,6 +388,10 @@ class Store(SessionStore, Books, Protocol):
     def inbox(self) -> Inbox: ...
     @property
     def outbox(self) -> Outbox: ...
+    @property
+    def chats(self) -> Chats: ...
+    @property
+    def bookmarks(self) -> Bookmarks: ...
     @property
     def search(self) -> Search: ...
     @property

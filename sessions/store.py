@@ -6,6 +6,8 @@ from pathlib import Path
 
 from hermes.sessions import books, lookup, naming, routes, turns, views
 from hermes.sessions.backup import before_migration
+from hermes.sessions.bookmarks import SqliteBookmarks
+from hermes.sessions.chats import SqliteChats
 from hermes.sessions.database import open_writable
 from hermes.sessions.dbapi import Connection
 from hermes.sessions.inbox import SqliteInbox
@@ -45,6 +47,8 @@ class SqliteStore:
     leases: SqliteLeases
     inbox: SqliteInbox
     outbox: SqliteOutbox
+    chats: SqliteChats
+    bookmarks: SqliteBookmarks
     search: SqliteSearch
     roles: SqliteRoles
 
@@ -169,6 +173,8 @@ async def open_store(path: Path) -> SqliteStore:
         leases=SqliteLeases(writer),
         inbox=SqliteInbox(writer, readers),
         outbox=SqliteOutbox(writer, readers),
+        chats=SqliteChats(writer, readers),
+        bookmarks=SqliteBookmarks(writer, readers),
         search=SqliteSearch(readers),
         roles=SqliteRoles(writer, readers),
     )

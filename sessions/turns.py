@@ -30,6 +30,7 @@ def commit(connection: Connection, indexer: Indexer, lease: Lease, step: Step) -
             "UPDATE turns SET ended_at = ?, ending = ? WHERE id = ? AND ended_at IS NULL",
             (step.at, step.ends, step.turn),
         )
+        outbox.drop_streams(connection, step.at)
     found = connection.execute(f"{SELECT_MESSAGES} WHERE m.id IN ({marks(ids)}) ORDER BY m.id", ids)
     return tuple(map(message, found))
 

@@ -44,14 +44,38 @@ def take_up(tables: Tables, turn: TurnId, rows: Sequence[int]) -> None:
 
 
 def add_deliveries(tables: Tables, deliveries: Sequence[NewDelivery]) -> None:
-    """Record duties; a key that is there already is left as it is."""
-    known = {delivery.key for delivery in tables.outbox.values()}
+    """Record duties. A key that is there already is left as it is, unless its words are still being written."""
+    known = {delivery.key: delivery for delivery in tables.outbox.values()}
     for new in deliveries:
-        if new.key not in known:
-            known.add(new.key)
-            number = next(tables.ids)
-            facts = {fact.name: getattr(new, fact.name) for fact in fields(NewDelivery)}
-            tables.outbox[number] = Delivery(id=number, state=Sending.DUE, attempts=0, not_before=0.0, **facts)
+        before = known.get(new.key)
+        if before is None:
+            known[new.key] = add_delivery(tables, new, Sending.DUE)
+        elif before.state is Sending.STREAMING and before.id not in tables.outbox_ends:
+            tables.outbox[before.id] = replace(
+                before,
+                state=Sending.DUE,
+                markdown=new.markdown,
+                session=new.session,
+                input_tokens=new.input_tokens,
+                output_tokens=new.output_tokens,
+            )
+
+
+def add_delivery(tables: Tables, new: NewDelivery, state: Sending) -> Delivery:
+    """A new record."""
+    number = next(tables.ids)
+    facts = {fact.name: getattr(new, fact.name) for fact in fields(NewDelivery)}
+    tables.outbox[number] = Delivery(id=number, state=state, attempts=0, not_before=0.0, **facts)
+    return tables.outbox[number]
+
+
+def drop_streams(tables: Tables, at: float) -> None:
+    """An answer that is still being written by a turn that has ended: there is nothing more to come."""
+    for delivery in open_deliveries(tables):
+        turn = None if delivery.turn is None else tables.turns.get(delivery.turn)
+        if delivery.state is Sending.STREAMING and turn is not None and turn.ended:
+            tables.outbox[delivery.id] = replace(delivery, state=Sending.DEAD, why="never finished")
+            tables.outbox_ends[delivery.id] = at
 
 
 class MemoryInbox:
@@ -132,6 +156,7 @@ class MemoryInbox:
             turn = self._tables.inbox[row_id].turn if row_id in self._tables.inbox else None
             if turn is not None and turn not in working:
                 self._tables.turns[turn].ended = True
+        drop_streams(self._tables, at)
 
     async def connected(self) -> tuple[str, ...]:
         nodes = {row.node for row in self._open()} | {delivery.node for delivery in open_deliveries(self._tables)}
@@ -167,10 +192,20 @@ class MemoryOutbox:
     async def add(self, deliveries: Sequence[NewDelivery]) -> None:
         add_deliveries(self._tables, deliveries)
 
+    async def stream(self, lease: Lease, duty: NewDelivery) -> Delivery:
+        fence(self._tables, lease)
+        known = next((one for one in self._tables.outbox.values() if one.key == duty.key), None)
+        return known or add_delivery(self._tables, duty, Sending.STREAMING)
+
+    async def live(self, lease: Lease, delivery: int, message_id: str) -> None:
+        fence(self._tables, lease)
+        if self._tables.outbox[delivery].state is Sending.STREAMING:
+            self._change(delivery, live_id=message_id)
+
     async def due(self, platforms: Sequence[str], *, node: str, now: float, limit: int = 100) -> tuple[Delivery, ...]:
         held_up: set[tuple[str, str]] = set()
         found = []
-        for delivery in open_deliveries(self._tables):
+        for delivery in _finished(self._tables):
             chat = (delivery.platform, delivery.chat_id)
             if delivery.state is not Sending.DUE or delivery.not_before > now:
                 held_up.add(chat)
@@ -180,7 +215,7 @@ class MemoryOutbox:
 
     async def next_due(self, platforms: Sequence[str], *, node: str) -> float | None:
         heads: dict[tuple[str, str], Delivery] = {}
-        for delivery in open_deliveries(self._tables):
+        for delivery in _finished(self._tables):
             heads.setdefault((delivery.platform, delivery.chat_id), delivery)
         due = (head for head in heads.values() if head.state is Sending.DUE and _is_mine(head, platforms, node))
         return min((head.not_before for head in due), default=None)
@@ -210,14 +245,18 @@ class MemoryOutbox:
         return tuple(delivery for delivery in self._tables.outbox.values() if delivery.turn == turn)
 
     async def in_flight(self, platforms: Sequence[str], *, node: str) -> tuple[Delivery, ...]:
-        shown = {Sending.IN_FLIGHT, Sending.STREAMING}
         mine = (d for d in open_deliveries(self._tables) if _is_mine(d, platforms, node))
-        return tuple(delivery for delivery in mine if delivery.state in shown)
+        return tuple(delivery for delivery in mine if delivery.state is Sending.IN_FLIGHT)
 
     def _change(self, delivery: int, **changes: Any) -> None:
         """Settled duties stay as they are."""
         if delivery not in self._tables.outbox_ends:
             self._tables.outbox[delivery] = replace(self._tables.outbox[delivery], **changes)
+
+
+def _finished(tables: Tables) -> list[Delivery]:
+    """Open duties whose words are all there."""
+    return [delivery for delivery in open_deliveries(tables) if delivery.state is not Sending.STREAMING]
 
 
 def _is_mine(delivery: Delivery, platforms: Sequence[str], node: str) -> bool:

@@ -5,8 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from hermes.errors import AmbiguousSession, LeaseLost, SessionNotFound, TitleTaken
+from hermes.sessions.memory.chats import MemoryBookmarks, MemoryChats
 from hermes.sessions.memory.leases import MemoryLeases, fence, refuse_if_busy
-from hermes.sessions.memory.queues import MemoryInbox, MemoryOutbox, add_deliveries, settle, take_up
+from hermes.sessions.memory.queues import (
+    MemoryInbox,
+    MemoryOutbox,
+    add_deliveries,
+    drop_streams,
+    settle,
+    take_up,
+)
 from hermes.sessions.memory.roles import MemoryRoles
 from hermes.sessions.memory.search import MemorySearch
 from hermes.sessions.memory.tables import SAID, Route, Tables, Turn
@@ -52,6 +60,8 @@ class MemoryStore:
         self.outbox = MemoryOutbox(self._tables)
         self.search = MemorySearch(self._tables)
         self.roles = MemoryRoles()
+        self.chats = MemoryChats(self._tables)
+        self.bookmarks = MemoryBookmarks()
 
     # Routes
 
@@ -178,6 +188,7 @@ class MemoryStore:
         add_deliveries(self._tables, step.deliveries)
         if step.ends is not None and step.turn in self._tables.turns:
             self._tables.turns[step.turn].ended = True
+            drop_streams(self._tables, step.at)
         return rows
 
     async def history(self, session: SessionId) -> tuple[Message, ...]:

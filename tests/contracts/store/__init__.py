@@ -1,6 +1,7 @@
 """What every store promises. A test module makes a subclass of `StoreContract` and gives it a `store` fixture."""
 
 from contracts.store.books import BooksContract
+from contracts.store.chats import BookmarksContract, ChatsContract
 from contracts.store.inbox import InboxContract
 from contracts.store.leases import LeasesContract
 from contracts.store.names import NamesContract
@@ -10,6 +11,7 @@ from contracts.store.roles import RolesContract
 from contracts.store.routes import RoutesContract
 from contracts.store.rows import RowsContract
 from contracts.store.search import SearchContract
+from contracts.store.streams import StreamsContract
 from contracts.store.views import ViewsContract
 
 
@@ -22,6 +24,9 @@ class StoreContract(
     LeasesContract,
     InboxContract,
     OutboxContract,
+    StreamsContract,
+    ChatsContract,
+    BookmarksContract,
     SearchContract,
     RolesContract,
     BooksContract,
