@@ -109,7 +109,6 @@ RESERVED = (
     "compression.hygiene_timeout_seconds",
     "compression.idle_compact_after_seconds",
     "compression.progress_notices",
-    "gateway.streaming",
     "home_channel",
     "mcp_servers",
     "reset_by_platform",

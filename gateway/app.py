@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from functools import partial
 
-from hermes.adapters.base import Accepted, Hangup, Inbound, PlatformAdapter
+from hermes.adapters.base import Accepted, Event, HasPulse, Origin, PlatformAdapter, Pulse
 from hermes.agent.models.base import ChatModel
 from hermes.agent.tools.memory import Memory
 from hermes.agent.tools.registry import Toolbox
 from hermes.agent.tools.session_search import SessionSearch
+from hermes.gateway.access import Role, memory_owner
+from hermes.gateway.addresses import Addresses
+from hermes.gateway.closing import Closing
 from hermes.gateway.conversations import Conversations
 from hermes.gateway.crew import Crew
 from hermes.gateway.delivery import Deliverer
@@ -17,6 +20,8 @@ from hermes.gateway.doorman import Doorman
 from hermes.gateway.intake import Intake
 from hermes.gateway.mailbox import Mailboxes
 from hermes.gateway.node import Node
+from hermes.gateway.paces import Paces
+from hermes.gateway.presence import Presences
 from hermes.gateway.routing import KeyPolicy
 from hermes.gateway.supervise import Link, supervise
 from hermes.gateway.thinking import Thinker
@@ -49,12 +54,13 @@ class App:
         self._adapters = adapters
         self._tasks = tasks
         self._running = RunningTurns()
-        self.links = {name: Link(name, node.clock) for name in adapters}
-        self.deliverer = Deliverer(node, adapters, self.links)
+        self.links = {name: Link(name, node.clock, _pulse(adapter)) for name, adapter in adapters.items()}
+        paces, memory, doorman = Paces(node.clock), Memory(home.memory), Doorman(node, policy)
+        self._addresses = Addresses(node, doorman, partial(_memory_follows, memory))
+        self.deliverer = Deliverer(node, adapters, self.links, paces=paces, addresses=self._addresses)
         ring = self.deliverer.wake
-        conversations, doorman = Conversations(node, policy, tasks), Doorman(node, policy)
+        conversations = Conversations(node, policy, tasks)
         desk = Desk(node, conversations=conversations, doorman=doorman, running=self._running, ring=ring)
-        memory = Memory(home.memory)
         known = {tool.spec.name: tool for tool in (SessionSearch(node.store), memory)}
         tools = Toolbox([known[name] for name in config.agent.tools if name in known])
         turns = Turns(
@@ -64,13 +70,15 @@ class App:
             doorman=doorman,
             desk=desk,
             running=self._running,
-            adapters=adapters,
+            presences=Presences(node, adapters, paces, tasks=tasks, ring=ring),
+            closing=Closing(node, ring),
             ring=ring,
         )
         self.mailboxes = Mailboxes(turns.run, tasks=tasks, bound=config.gateway.max_concurrent_turns)
         self.intake = Intake(
             node,
             doorman=doorman,
+            addresses=self._addresses,
             command=turns.command,
             running=self._running,
             mailboxes=self.mailboxes,
@@ -81,6 +89,7 @@ class App:
 
     async def recover(self) -> None:
         """Before anything new: what waits for this process goes on."""
+        await self._addresses.load()
         await self.deliverer.recover()
         await self.wake()
 
@@ -97,7 +106,7 @@ class App:
             task = self._tasks.create_task(supervise(self.links[name], listen, clock=self._node.clock), name=name)
             self._listening.append(task)
 
-    async def _hear(self, name: str, event: Inbound | Hangup, /) -> Accepted:
+    async def _hear(self, name: str, event: Event, /) -> Accepted:
         self.links[name].heard()
         return await self.intake.accept(event)
 
@@ -115,6 +124,15 @@ class App:
             await _within(FLUSH_SECONDS, self._running.idle())
         await _within(FLUSH_SECONDS, self.deliverer.idle())
         self._tasks.dismiss()
+
+
+async def _memory_follows(memory: Memory, old: Origin, new: Origin) -> None:
+    """What the agent keeps about a room goes with it."""
+    await memory.rename(memory_owner(Role.GUEST, old, shared=True), memory_owner(Role.GUEST, new, shared=True))
+
+
+def _pulse(adapter: PlatformAdapter) -> Pulse | None:
+    return adapter.pulse if isinstance(adapter, HasPulse) else None
 
 
 async def _within(seconds: float, stage: Coroutine[None, None, None]) -> bool:

@@ -48,8 +48,17 @@ class Command:
 
 
 async def _help(_powers: Powers, asked: Asked) -> str:
-    known = (command for command in COMMANDS.values() if not command.hidden)
-    return "\n".join([asked.texts.say("command.help"), *(asked.texts.say(f"help.{c.name}") for c in known)])
+    return "\n".join([asked.texts.say("command.help"), *(asked.texts.say(f"help.{name}") for name in shown())])
+
+
+def shown() -> list[str]:
+    """The names of the commands that people are told of."""
+    return [command.name for command in COMMANDS.values() if not command.hidden]
+
+
+def menu(texts: Texts) -> dict[str, str]:
+    """Each command's name and what it does, for platforms that offer commands to choose from."""
+    return {name: texts.say(f"help.{name}").partition(" – ")[2] for name in shown()}
 
 
 async def _whoami(_powers: Powers, asked: Asked) -> str:

@@ -223,7 +223,8 @@ class Display(Block):
 class PlatformBlock(Block):
     """What the gateway itself reads of `platforms.<name>`; `settings` goes to the platform's own model.
 
-    `enabled` None: on because it is named. Empty `allowed_users`: no allowlist.
+    `enabled` None: on because it is named. Empty `allowed_users`: no allowlist. `require_mention`: in rooms, only what
+    names the agent, replies to it or is a command gets an answer.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -231,6 +232,7 @@ class PlatformBlock(Block):
     enabled: bool | None = None
     allowed_users: Names = ()
     home_channel: str | None = None
+    require_mention: bool = True
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -258,6 +260,10 @@ class Config(Block):
     access: Access = Access()
     display: Display = Display()
     platforms: dict[str, PlatformBlock] = {}
+
+    def platform(self, instance: str) -> PlatformBlock:
+        """What is configured for an instance; the defaults for one that is on by its credentials alone."""
+        return self.platforms.get(instance, PlatformBlock())
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> Non
         stack.push_async_callback(model.close)
         node = _node(config, store, redactor, model)
         links = await stack.enter_async_context(AsyncExitStack())
-        adapters = await platforms.opened(config, environ, home=home, clock=node.clock, stack=links)
+        adapters = await platforms.opened(config, environ, home=home, store=store, clock=node.clock, stack=links)
         async with Crew() as tasks:
             app = App(node, home, adapters=adapters, model=model, tasks=tasks)
             doors = Doors(secret, node.clock, base_path=config.gateway.http.base_path)

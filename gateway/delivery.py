@@ -6,17 +6,22 @@ and ends as `unknown`; where a repeated key shows nothing twice, it is simply se
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
+from typing import TypeVar
 
 import structlog
 
-from hermes.adapters.base import Outbound, PlatformAdapter, Receipt, Tokens
+from hermes.adapters.base import CanEdit, Outbound, PlatformAdapter, Tokens
 from hermes.adapters.split import split
-from hermes.errors import PlatformError, RateLimited, Rejected, StoreError, Unreachable
+from hermes.errors import ChatMoved, PlatformError, RateLimited, Refusal, Rejected, StoreError, Unreachable
 from hermes.gateway import wire
+from hermes.gateway.addresses import Addresses
 from hermes.gateway.node import Node
+from hermes.gateway.paces import Chat, Paces
 from hermes.gateway.supervise import Link, delay
+from hermes.gateway.vital import Vital
 from hermes.sessions.model import Delivery, Sending
 
 log = structlog.get_logger(__name__)
@@ -30,19 +35,30 @@ LOOK_AGAIN = 1.0
 SEND_SECONDS = 120.0
 """How long one send may take; after that its fate is open."""
 
+PASS_SECONDS = 60.0
+"""How long it may take to look for what is due, on a machine that is very busy."""
+
 STORE_PAUSE = 1.0
 """Seconds before a store in trouble is tried again."""
 
 UNCERTAIN = "uncertain"
 """Why a duty is due again when it may have been shown already."""
 
-Chat = tuple[str, str]
+T = TypeVar("T")
 
 
 class Deliverer:
     """Sends what is due through the adapters of this process."""
 
-    def __init__(self, node: Node, adapters: Mapping[str, PlatformAdapter], links: Mapping[str, Link]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        adapters: Mapping[str, PlatformAdapter],
+        links: Mapping[str, Link],
+        *,
+        paces: Paces,
+        addresses: Addresses,
+    ) -> None:
         self._outbox = node.store.outbox
         self._node = node.id
         self._clock = node.clock
@@ -50,6 +66,9 @@ class Deliverer:
         self._metrics = node.metrics
         self._adapters = adapters
         self._links = links
+        self._paces = paces
+        self._addresses = addresses
+        self.vital = Vital(node.clock)
         self._bell = asyncio.Event()
         self._busy: set[Chat] = set()
         self._quiet = asyncio.Event()
@@ -73,6 +92,7 @@ class Deliverer:
         """Until cancelled: look at every ring, and when a postponed duty comes due."""
         while True:
             self._bell.clear()
+            self.vital.expect(PASS_SECONDS)
             sending = frozenset(self._busy)  # what is read while a chat is being sent to may be out of date for it
             try:
                 due = await self._outbox.due(tuple(self._adapters), node=self._node, now=self._clock.now())
@@ -103,8 +123,10 @@ class Deliverer:
 
     async def _ring(self, wait: float | None) -> None:
         if wait is None:
+            self.vital.rest()
             await self._bell.wait()
             return
+        self.vital.expect(wait + PASS_SECONDS)
         async with asyncio.TaskGroup() as group:
             alarm = group.create_task(self._alarm(wait))
             await self._bell.wait()
@@ -134,6 +156,9 @@ class Deliverer:
             await self._show(duty, visible)
         except Rejected as error:
             return await self._end(duty, Sending.DEAD, why=error.refusal.value)
+        except ChatMoved as error:
+            await self._insist(partial(self._move, duty, error.to))
+            return False  # it is due there now
         except PlatformError as error:
             return await self._later(duty, error, progress=len(visible) > len(duty.message_ids))
         except StoreError:
@@ -145,28 +170,63 @@ class Deliverer:
         state = Sending.UNKNOWN if duty.why == UNCERTAIN and not self._idempotent(duty) else Sending.SENT
         return await self._end(duty, state, ids=visible)
 
+    async def _move(self, duty: Delivery, to: str) -> None:
+        await self._outbox.postpone(duty.id, until=0.0, why=duty.why)
+        await self._addresses.move(duty.platform, duty.chat_id, to)
+
     async def _show(self, duty: Delivery, visible: list[str]) -> None:
-        """Send the pieces that are not visible yet; the ids of those that are join `visible`."""
-        adapter = self._adapters[duty.platform]
-        pieces = split(duty.markdown, adapter.limits)
+        """Show the pieces that are not visible yet; the ids of those that are join `visible`."""
+        limits = self._adapters[duty.platform].limits
+        pieces = split(duty.markdown, limits)
         for number, piece in enumerate(pieces):
             if number < len(visible):
                 continue
-            if not adapter.limits.idempotent_sends:
-                await self._insist(partial(self._outbox.take_off, duty.id))
-            for text in self._with_mark(duty, number, piece):
-                receipt = await self._send(_outbound(duty, text, number, len(pieces)))
-            visible += receipt.message_ids[:1] if len(pieces) > 1 else receipt.message_ids
+            out = _outbound(duty, piece, number, len(pieces))
+            ids = await self._finish(duty, out) if number == 0 else ()
+            ids = ids or await self._send_piece(duty, out, number)
+            visible += ids[:1] if len(pieces) > 1 else ids
             if number + 1 < len(pieces):
                 await self._insist(partial(self._outbox.shown, duty.id, tuple(visible)))
 
-    async def _send(self, out: Outbound) -> Receipt:
-        platform = out.origin.platform
+    async def _finish(self, duty: Delivery, out: Outbound) -> tuple[str, ...]:
+        """Make the message that showed the words so far show the first piece; nothing when there is none (any more).
+
+        Doing so twice does no harm, so a lost answer leaves nothing open.
+        """
+        adapter, live = self._adapters[duty.platform], duty.live_id
+        if live is None or not isinstance(adapter, CanEdit):
+            return ()
         try:
-            async with asyncio.timeout(SEND_SECONDS):
-                return await self._adapters[platform].send(out)
-        except TimeoutError as error:
-            raise Unreachable(platform, f"no answer within {SEND_SECONDS:g} s", maybe_done=True) from error
+            await self._tell(duty, out, lambda out: adapter.edit(live, out))
+        except Unreachable as error:
+            raise Unreachable(duty.platform, error.detail) from error
+        except Rejected as error:
+            if error.refusal is not Refusal.GONE:
+                raise
+            log.info("delivery.live_gone", key=duty.key)
+            return ()
+        return (live,)
+
+    async def _send_piece(self, duty: Delivery, out: Outbound, number: int) -> tuple[str, ...]:
+        adapter = self._adapters[duty.platform]
+        if not adapter.limits.idempotent_sends:
+            await self._insist(partial(self._outbox.take_off, duty.id))
+        ids: tuple[str, ...] = ()
+        for text in self._with_mark(duty, number, out.markdown):
+            ids = (await self._tell(duty, replace(out, markdown=text), adapter.send)).message_ids
+        return ids
+
+    async def _tell(self, duty: Delivery, out: Outbound, call: Callable[[Outbound], Awaitable[T]]) -> T:
+        """One call; what the platform cannot read as it is formatted is shown as it stands."""
+        chat = _chat_of(duty)
+        try:
+            return await self._paces.call(chat, lambda: call(out), within=SEND_SECONDS)
+        except Rejected as error:
+            if error.refusal is not Refusal.BAD_FORMAT or out.plain:
+                raise
+            log.info("delivery.plain", key=out.key, reason=error.detail)
+            plain = replace(out, plain=True)
+            return await self._paces.call(chat, lambda: call(plain), within=SEND_SECONDS)
 
     def _with_mark(self, duty: Delivery, number: int, piece: str) -> tuple[str, ...]:
         """The piece. Where it may have been shown before it is marked, in a message of its own if both do not fit.

@@ -3,12 +3,14 @@
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 
 import structlog
 
-from hermes.adapters.base import Accepted, Hangup, Inbound, Lifetime, Outbound, Standing, Tokens
+from hermes.adapters.base import Accepted, ChatKind, Event, Hangup, Inbound, Lifetime, Moved, Outbound, Standing, Tokens
 from hermes.gateway import access, commands, wire
 from hermes.gateway.access import Denied, Role
+from hermes.gateway.addresses import Addresses
 from hermes.gateway.doorman import Doorman
 from hermes.gateway.letters import Letter
 from hermes.gateway.mailbox import Mailboxes
@@ -34,6 +36,7 @@ class Intake:
         node: Node,
         *,
         doorman: Doorman,
+        addresses: Addresses,
         command: Callable[[Letter], Coroutine[None, None, None]],
         running: RunningTurns,
         mailboxes: Mailboxes,
@@ -42,6 +45,7 @@ class Intake:
     ) -> None:
         self._node = node
         self._doorman = doorman
+        self._addresses = addresses
         self._command = command
         self._running = running
         self._mailboxes = mailboxes
@@ -49,18 +53,26 @@ class Intake:
         self._ring = ring
         self._pace = Pace()
 
-    async def accept(self, event: Inbound | Hangup) -> Accepted:
+    async def accept(self, event: Event) -> Accepted:
         """Record the event. A repeat changes nothing and tells where the first one stands.
 
         Raises SessionNotFound and AmbiguousSession, with nothing recorded, when it names a session that is not there;
         StoreError when it cannot be kept.
         """
-        if isinstance(event, Hangup):
-            return await self._hang_up(event)
-        if event.continues is not None:
-            await self._node.store.resolve(event.continues, OWNER)
+        match event:
+            case Hangup():
+                return await self._hang_up(event)
+            case Moved():
+                return await self._move(event)
+            case Inbound():
+                return await self._take(event)
+
+    async def _take(self, raw: Inbound) -> Accepted:
+        if raw.continues is not None:
+            await self._node.store.resolve(raw.continues, OWNER)
+        event = replace(raw, origin=self._addresses.canonical(raw.origin))
         key = self._doorman.key(event.origin)
-        arrival = self._arrival(event, key)
+        arrival = self._arrival(event, key, chat_id=raw.origin.chat_id)
         refusal = await self._refusal(event, key)
         if refusal is None:
             claim = await self._node.store.inbox.claim(arrival)
@@ -78,11 +90,12 @@ class Intake:
             self._ring()
         return Accepted(standing=Standing.FRESH)
 
-    def _arrival(self, event: Inbound, key: SessionKey) -> Arrival:
+    def _arrival(self, event: Inbound, key: SessionKey, *, chat_id: str) -> Arrival:
+        """`chat_id` as the platform named it: event ids are unique under that name alone."""
         origin = event.origin
         return Arrival(
             platform=origin.platform,
-            chat_id=origin.chat_id,
+            chat_id=chat_id,
             event_id=event.event_id,
             key=key,
             origin=wire.origin_to_json(origin),
@@ -108,7 +121,10 @@ class Intake:
         texts = self._node.texts.for_words(event.text)
         if isinstance(verdict, Denied):
             return verdict.reason, await self._pairing(event) if verdict.may_pair else ""
-        limit = self._node.config().gateway.user_rate_per_minute
+        config = self._node.config()
+        if not is_meant(event, require_mention=config.platform(event.origin.platform).require_mention):
+            return "not addressed", ""
+        limit = config.gateway.user_rate_per_minute
         wait = 0.0
         if verdict is not Role.OWNER:
             wait = self._pace.wait(
@@ -175,6 +191,18 @@ class Intake:
         if running is not None and running.work.turn == row.turn:
             running.cut_short("hung up")
         return Accepted(standing=Standing.PENDING)
+
+    async def _move(self, event: Moved) -> Accepted:
+        for key in await self._addresses.move(event.platform, event.chat_id, event.to):
+            self._mailboxes.wake(key)
+        self._ring()
+        return Accepted(standing=Standing.SETTLED)
+
+
+def is_meant(event: Inbound, *, require_mention: bool) -> bool:
+    """Whether the agent is spoken to: always in a direct chat, in a room by name, by a reply, or with a command."""
+    alone = event.origin.kind is ChatKind.DIRECT
+    return alone or not require_mention or event.mentions_me or commands.parse(event.text) is not None
 
 
 class Pace:

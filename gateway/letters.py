@@ -27,11 +27,15 @@ class Letter:
 
 
 def opened(rows: Iterable[InboxRow]) -> list[Letter]:
-    """The events behind open rows, up to the first that cannot be read. Raises ValueError when that is the first."""
+    """The events behind open rows, up to the first that cannot be read. Raises ValueError when that is the first.
+
+    Their chat may have moved since: the row knows where they belong now.
+    """
     letters: list[Letter] = []
     for row in rows:
         try:
-            letters.append(Letter(row=row, inbound=wire.inbound_from_json(row.payload or "")))
+            inbound = wire.inbound_from_json(row.payload or "")
+            letters.append(Letter(row=row, inbound=replace(inbound, origin=wire.origin_from_json(row.origin))))
         except ValueError:
             if not letters:
                 raise
@@ -85,7 +89,7 @@ def notice(row: InboxRow, markdown: str, *, key: str, at: float) -> NewDelivery:
     return NewDelivery(
         key=key,
         platform=row.platform,
-        chat_id=row.chat_id,
+        chat_id=wire.origin_from_json(row.origin).chat_id,
         origin=row.origin,
         markdown=markdown,
         at=at,

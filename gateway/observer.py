@@ -1,13 +1,13 @@
-"""Who watches a turn: shows its words to the platform as they come, and keeps each step on disk."""
+"""Who watches a turn: tells its screen the words as they come, and keeps each step on disk."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from hermes.adapters.base import CanStream, PlatformAdapter, Progress
 from hermes.agent import prompt
 from hermes.agent.models.base import Card, Line
 from hermes.errors import TakenBack
 from hermes.gateway.letters import Letter, joinable, words
 from hermes.gateway.node import Node
+from hermes.gateway.presence import Screen
 from hermes.gateway.work import Work
 from hermes.sessions.model import Kind, NewMessage, Role, Session, Step, Usage
 
@@ -25,13 +25,13 @@ class TurnObserver:
         *,
         session: Session,
         letters: Sequence[Letter],
-        adapter: PlatformAdapter | None,
+        screen: Screen,
         card: Card,
         pending: Pending,
     ) -> None:
         self._node = node
         self._work = work
-        self._screen = _streaming(adapter)
+        self._screen = screen
         self._card = card
         self._pending = pending
         self.session = session
@@ -43,10 +43,10 @@ class TurnObserver:
 
     def said(self, text: str) -> None:
         self.text += text
-        self._show(text=text)
+        self._screen.said(text)
 
     def tool(self, name: str, *, done: bool) -> None:
-        self._show(tool=name, done=done)
+        self._screen.tool(name, done=done)
 
     async def record(self, lines: Sequence[Line], usage: Usage) -> None:
         at = self._node.clock.now()
@@ -61,6 +61,7 @@ class TurnObserver:
         )
         await self._node.store.commit(self._work.lease, step)
         self.text = ""
+        self._screen.kept()
 
     async def steering(self) -> Sequence[Line]:
         if self._work.inbound.alone or self._node.config().gateway.busy_input_mode != "steer":
@@ -78,24 +79,6 @@ class TurnObserver:
             return ()  # the next step looks again
         self.letters += came
         return prompt.lines(kept, card=self._card, zone=self._node.zone, shared=self._work.shared)
-
-    def _show(self, *, text: str = "", tool: str | None = None, done: bool = False) -> None:
-        if self._screen is None:
-            return
-        self._screen.progress(
-            Progress(
-                origin=self._work.inbound.origin,
-                answers=self._work.inbound.event_id,
-                session=self.session.id,
-                text=text,
-                tool=tool,
-                done=done,
-            )
-        )
-
-
-def _streaming(adapter: object) -> CanStream | None:
-    return adapter if isinstance(adapter, CanStream) else None
 
 
 def stored(line: Line, at: float) -> NewMessage:

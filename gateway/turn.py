@@ -1,14 +1,13 @@
 """Stop 5 of the line: take up what waits for a key, think about it, and end it in one transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 import structlog
 
 from hermes import ids
-from hermes.adapters.base import PlatformAdapter
 from hermes.errors import (
     AmbiguousSession,
     LeaseBusy,
@@ -16,29 +15,28 @@ from hermes.errors import (
     ModelError,
     SessionNotFound,
     StoreError,
-    StoreLocked,
-    StoreUnavailable,
+    TakenBack,
     TurnLimit,
 )
 from hermes.gateway import endings
+from hermes.gateway.closing import Closing
 from hermes.gateway.conversations import Conversations
 from hermes.gateway.desk import Desk
 from hermes.gateway.doorman import Doorman
 from hermes.gateway.endings import Ending
-from hermes.gateway.letters import Letter, batch, notice, opened, reply, words
+from hermes.gateway.letters import Letter, batch, opened, reply, words
 from hermes.gateway.node import Node
 from hermes.gateway.observer import TurnObserver
+from hermes.gateway.presence import Presences, Screen
 from hermes.gateway.thinking import Thinker
 from hermes.gateway.work import Running, RunningTurns, Work
 from hermes.sessions.model import (
     OWNER,
     InboxRow,
     Lease,
-    NewDelivery,
     Outcome,
     Session,
     SessionKey,
-    Settlement,
     Snapshot,
     Step,
     TurnId,
@@ -50,12 +48,6 @@ log = structlog.get_logger(__name__)
 
 FRUITLESS_STARTS = 2
 """Starts in a row without a new row after which a turn is parked: something about it kills the process."""
-
-MEMORY_SECONDS = 600.0
-"""How long finished words wait in memory for a store that another process has locked, or a full disk."""
-
-STORE_PAUSE = 1.0
-"""Seconds before a store in trouble is tried again."""
 
 SHUTDOWN = "shutdown"
 """Why a turn is cut short when the process is asked to stop: it is taken up again at the next start."""
@@ -73,7 +65,8 @@ class Turns:
         doorman: Doorman,
         desk: Desk,
         running: RunningTurns,
-        adapters: Mapping[str, PlatformAdapter],
+        presences: Presences,
+        closing: Closing,
         ring: Callable[[], None],
     ) -> None:
         self._node = node
@@ -82,7 +75,8 @@ class Turns:
         self._doorman = doorman
         self._desk = desk
         self._running = running
-        self._adapters = adapters
+        self._presences = presences
+        self._closing = closing
         self._ring = ring
 
     async def run(self, key: SessionKey) -> bool:
@@ -90,12 +84,16 @@ class Turns:
         inbox = self._node.store.inbox
         try:
             rows = await inbox.waiting(key)
-            begun = any(row.turn is not None for row in rows)  # by a process that died over it: none runs it now
+            begun = any(row.turn is not None for row in rows)
             found = await inbox.unfinished(key) if begun else None
         except StoreError as error:
-            return await self._wait_for_store(error)
+            await self._closing.wait_for_store(error)
+            return True
         if found is not None:
             turn, its = found
+            if (running := self._running.of(turn.id)) is not None:  # its chat has moved, and with it the key
+                await running.ended.wait()
+                return True
             return await self._guarded(its, lambda: self._resume(turn, its))
         return bool(rows) and await self._guarded(rows[:1], lambda: self._take_up(key, rows))
 
@@ -107,31 +105,19 @@ class Turns:
         """`work`, which is about `rows`. A store in trouble is waited for; what can never be done is set aside."""
         try:
             return await work()
+        except TakenBack:
+            pass  # look again
         except (SessionNotFound, AmbiguousSession) as error:
-            await self._set_aside(rows, str(error), why=type(error).__name__)
+            await self._closing.set_aside(rows, str(error), why=type(error).__name__)
         except StoreError as error:
-            return await self._wait_for_store(error)
+            await self._closing.wait_for_store(error)
         except Exception:  # one conversation's bug must not end the others
             reference = ids.fresh("error")
             log.exception("turn.broken", reference=reference, key=rows[0].key if rows else "")
-            await self._set_aside(rows, self._node.texts.say("turn.failed", reference=reference), why="internal")
+            await self._closing.set_aside(
+                rows, self._node.texts.say("turn.failed", reference=reference), why="internal"
+            )
         return True
-
-    async def _wait_for_store(self, error: StoreError) -> bool:
-        log.warning("turn.store", reason=str(error))
-        await self._node.clock.sleep(STORE_PAUSE)
-        return True
-
-    async def _set_aside(self, rows: Sequence[InboxRow], text: str, *, why: str) -> None:
-        """Give rows that cannot be worked on their outcome, and say so where the first came from."""
-        dead = Settlement(rows=tuple(row.id for row in rows), outcome=Outcome.DEAD, why=why)
-        at = self._node.clock.now()
-        notices = [notice(row, text, key=f"aside:{row.id}", at=at) for row in rows[:1]]
-        try:
-            await self._node.store.inbox.settle(dead, at=at, deliveries=notices)
-        except StoreError as error:
-            await self._wait_for_store(error)
-        self._ring()
 
     async def _take_up(self, key: SessionKey, rows: Sequence[InboxRow]) -> bool:
         letters = opened(rows)
@@ -192,7 +178,7 @@ class Turns:
             work = await self._work(turn.id, lease, letters[0])
             if turn.fruitless >= FRUITLESS_STARTS:
                 parked = Ending(outcome=Outcome.DEAD, why="parked", shown=self._texts(work).say("turn.parked"))
-                await self._end(work, letters, session, parked)
+                await self._closing.end(work, letters, session, parked)
             else:
                 await self._run(turn.key, work, letters, session)
         return True
@@ -219,35 +205,41 @@ class Turns:
         self, key: SessionKey, work: Work, letters: Sequence[Letter], session: Session, first: Step | None = None
     ) -> None:
         """Think and end. `first` begins the turn; from before it is written, the turn can be cut short."""
-        observer = TurnObserver(
-            self._node,
-            work,
-            session=session,
-            letters=letters,
-            adapter=self._adapters.get(work.inbound.origin.platform),
-            card=self._thinker.model.card,
-            pending=partial(self._pending, key),
-        )
         limit = asyncio.timeout(self._node.config().agent.turn_timeout_seconds)
         running = self._running[key] = Running(work=work, limit=limit)
         started = self._node.clock.monotonic()
         try:
-            if first is not None:
-                await self._node.store.commit(work.lease, first)
-            ending = await self._think(running, observer)
+            async with self._presences.of(work, letters[0], session.id) as screen:
+                observer = self._observer(key, work, letters, session, screen)
+                if first is not None:
+                    await self._node.store.commit(work.lease, first)
+                ending = await self._think(running, observer)
             if ending is None:
                 await self._node.store.inbox.forgive(work.turn)
                 return
-            await self._end(work, observer.letters, observer.session, ending)
-            self._count(work, observer.letters, ending, self._node.clock.monotonic() - started)
+            await self._closing.end(work, observer.letters, observer.session, ending)
+            self._node.metrics.turn_seconds.observe(self._node.clock.monotonic() - started)
         except (StoreError, asyncio.CancelledError) as error:
             if not isinstance(error, LeaseLost):  # the store, or who sends us home, is at fault: not the turn
                 await self._node.store.inbox.forgive(work.turn)
                 raise
-            await self._taken_over(observer.letters)
+            await self._closing.taken_over(observer.letters)
         finally:
             del self._running[key]
             running.ended.set()
+
+    def _observer(
+        self, key: SessionKey, work: Work, letters: Sequence[Letter], session: Session, screen: Screen
+    ) -> TurnObserver:
+        return TurnObserver(
+            self._node,
+            work,
+            session=session,
+            letters=letters,
+            screen=screen,
+            card=self._thinker.model.card,
+            pending=partial(self._pending, key),
+        )
 
     async def _think(self, running: Running, observer: TurnObserver) -> Ending | None:
         """Until there is an ending; None when the process stops and the turn goes on at the next start."""
@@ -282,73 +274,5 @@ class Turns:
             log.error("turn.failed", turn=work.turn, exc_info=error)
         return endings.failed(error, self._texts(work), reference=work.turn, redactor=self._node.redactor)
 
-    async def _end(self, work: Work, letters: Sequence[Letter], session: Session, ending: Ending) -> None:
-        at = self._node.clock.now()
-        step = Step(
-            turn=work.turn,
-            session=session.id,
-            at=at,
-            messages=ending.kept,
-            usage=ending.usage,
-            api_calls=1 if ending.kept else 0,
-            settles=_settlements(letters, ending),
-            deliveries=_deliveries(work, letters[0], session, ending, at),
-            ends=ending.outcome.value,
-        )
-        await asyncio.shield(self._insist(work.lease, step))
-        self._ring()
-
-    async def _taken_over(self, letters: Sequence[Letter]) -> None:
-        """Somebody else has the conversation now: the turn writes nothing more and is not taken up again."""
-        gone = Settlement(rows=tuple(one.row.id for one in letters), outcome=Outcome.ABANDONED, why="taken over")
-        asked, at = letters[0], self._node.clock.now()
-        text = self._node.texts.for_words(asked.inbound.text).say("turn.taken_over")
-        told = reply(asked, text, key=f"taken:{asked.row.id}", at=at)
-        await self._node.store.inbox.settle(gone, at=at, deliveries=[told])
-        self._ring()
-
-    async def _insist(self, lease: Lease, step: Step) -> None:
-        """Finished words are kept in memory while the lock is held elsewhere or the disk is full, and tried again."""
-        give_up = self._node.clock.monotonic() + MEMORY_SECONDS
-        while True:
-            try:
-                await self._node.store.commit(lease, step)
-            except (StoreLocked, StoreUnavailable) as error:
-                if self._node.clock.monotonic() > give_up:
-                    raise
-                await self._wait_for_store(error)
-            else:
-                return
-
-    def _count(self, work: Work, letters: Sequence[Letter], ending: Ending, seconds: float) -> None:
-        metrics = self._node.metrics
-        metrics.turns.labels(ending.outcome.value).inc()
-        metrics.turn_seconds.observe(seconds)
-        for settled in _settlements(letters, ending):
-            metrics.inbound.labels(work.inbound.origin.platform, settled.outcome.value).inc(len(settled.rows))
-
     def _texts(self, work: Work) -> Texts:
         return self._node.texts.for_words(work.inbound.text)
-
-
-def _settlements(letters: Sequence[Letter], ending: Ending) -> tuple[Settlement, ...]:
-    """The first letter is the question; what joined it on the way was merged into it."""
-    asked, *joined = (letter.row.id for letter in letters)
-    settled = Settlement(rows=(asked,), outcome=ending.outcome, why=ending.why)
-    return (settled, Settlement(rows=tuple(joined), outcome=Outcome.MERGED)) if joined else (settled,)
-
-
-def _deliveries(work: Work, asked: Letter, session: Session, ending: Ending, at: float) -> tuple[NewDelivery, ...]:
-    if not ending.shown:
-        return ()
-    duty = reply(asked, ending.shown, key=f"{work.turn}:answer", at=at)
-    usage = ending.usage
-    return (
-        replace(
-            duty,
-            session=session.id,
-            turn=work.turn,
-            input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
-            output_tokens=usage.output_tokens,
-        ),
-    )

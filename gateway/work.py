@@ -62,6 +62,10 @@ class RunningTurns(dict[SessionKey, Running]):
         while self:
             await next(iter(self.values())).ended.wait()
 
+    def of(self, turn: TurnId) -> Running | None:
+        """The turn, if it is thinking here."""
+        return next((running for running in self.values() if running.work.turn == turn), None)
+
     async def cut_short(self, key: SessionKey, why: str) -> bool:
         """End the turn of `key` and wait until it has; False when there was none, or it would not end."""
         running = self.get(key)

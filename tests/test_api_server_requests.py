@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletionMessageParam
 
 from fakes import settle
 from hermes.adapters.api_server import place
-from hermes.adapters.base import Accepted, Carried, ChatKind, Hangup, Inbound, Lifetime
+from hermes.adapters.base import Accepted, Carried, ChatKind, Event, Inbound, Lifetime
 from hermes.errors import Refusal, Rejected, StoreLocked
 from worlds.api_world import SESSION, Gateway, says, silence, streamed, world
 from worlds.http_house import BEARER
@@ -268,7 +268,7 @@ class TestEnds:
             assert (await request)[2]["choices"][0]["message"]["content"] == "last words"
 
     async def test_a_store_that_cannot_take_the_question_is_a_503(self) -> None:
-        async def locked(event: Inbound | Hangup, /) -> Accepted:
+        async def locked(event: Event, /) -> Accepted:
             raise StoreLocked("The store is busy; try again.")
 
         async with world(listening=False) as w, asyncio.TaskGroup() as group:

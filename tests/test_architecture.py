@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 MAY_CATCH_ALL = {
     "agent/tools/registry.py",  # one tool call
     "gateway/delivery.py",  # one delivery
+    "gateway/presence.py",  # what a chat sees of one turn
     "gateway/http/server.py",  # one request
     "gateway/supervise.py",  # one adapter
     "gateway/turn.py",  # one turn

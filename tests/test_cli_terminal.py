@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fakes import VirtualClock, settle
-from hermes.adapters.base import Accepted, Hangup, Inbound, Lifetime, Outbound, Standing
+from hermes.adapters.base import Accepted, Event, Hangup, Inbound, Lifetime, Outbound, Standing
 from hermes.cli.screen import Screen
 from hermes.cli.terminal import Terminal
 from hermes.errors import SessionNotFound
@@ -24,9 +24,9 @@ class Desk:
     terminal: Terminal
     notes: StringIO
     hang_up: Standing = Standing.PENDING
-    events: "asyncio.Queue[Inbound | Hangup]" = field(default_factory=asyncio.Queue)
+    events: "asyncio.Queue[Event]" = field(default_factory=asyncio.Queue)
 
-    async def emit(self, event: Inbound | Hangup, /) -> Accepted:
+    async def emit(self, event: Event, /) -> Accepted:
         if isinstance(event, Inbound) and event.continues == "nowhere":
             raise SessionNotFound(event.continues)
         self.events.put_nowait(event)

@@ -132,7 +132,7 @@ class TestPatience:
 
 class TestEnds:
     @both_stores
-    @pytest.mark.parametrize("refusal", Refusal)
+    @pytest.mark.parametrize("refusal", [refusal for refusal in Refusal if refusal is not Refusal.BAD_FORMAT])
     async def test_a_refused_message_is_dead_with_its_reason_and_the_next_goes_on(
         self, tmp_path: Path, kind: str, refusal: Refusal
     ) -> None:
@@ -143,6 +143,23 @@ class TestEnds:
             assert (duty.state, duty.why) == (Sending.DEAD, refusal.value)
             assert (await answered(h, model, "taken")).state is Sending.SENT
             assert h.room.texts() == ["taken"]
+            await h.balanced()
+
+    @both_stores
+    async def test_what_is_refused_for_its_format_is_shown_as_it_stands(self, tmp_path: Path, kind: str) -> None:
+        model = HandModel()
+        async with house(tmp_path, kind=kind, model=model, longest=10) as h:
+            h.room.fail_sends(None, Rejected("loopback", Refusal.BAD_FORMAT))
+            assert (await answered(h, model, "one two three four")).state is Sending.SENT
+            assert h.room.texts() == ["one two", "three four"]
+            assert [out.plain for out in h.room.tries] == [False, False, True]
+
+    async def test_what_is_refused_even_as_it_stands_is_dead(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model) as h:
+            h.room.fail_sends(*[Rejected("loopback", Refusal.BAD_FORMAT)] * 2)
+            duty = await answered(h, model, "refused")
+            assert (duty.state, duty.why) == (Sending.DEAD, "bad_format")
             await h.balanced()
 
     @both_stores

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -178,4 +178,51 @@ class TestWhoReadsWhat:
             question = await model.question()
             assert "1234" in question.request.system
             question.answer("the code")
+            await h.quiet()
+
+
+class TestRooms:
+    """Where the agent has to be named."""
+
+    NAMED: ClassVar[dict[str, Any]] = {"access": {"allow_all": True}}
+
+    async def test_what_people_say_to_each_other_is_none_of_its_business(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model, **self.NAMED) as h:
+            talk = await h.say("lunch?", chat="g", kind="group", user="ann")
+            row = await h.done(talk)
+            assert (row.outcome, row.why, row.payload) == (Outcome.REJECTED, "not addressed", None)
+            await h.quiet()
+            assert model.is_unasked
+            assert h.room.texts() == []
+
+    @pytest.mark.parametrize(
+        ("text", "facts"),
+        [
+            ("what is the time?", {"mentions_me": True}),
+            ("what is the time?", {"kind": "dm"}),
+        ],
+    )
+    async def test_it_answers_who_names_it_and_who_is_alone_with_it(
+        self, tmp_path: Path, text: str, facts: dict[str, Any]
+    ) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model, **self.NAMED) as h:
+            await h.say(text, **{"chat": "g", "kind": "group", "user": "ann", **facts})
+            (await model.question()).answer("noon")
+            assert await h.room.shows(1) == ["noon"]
+            await h.quiet()
+
+    async def test_commands_are_meant_for_it(self, tmp_path: Path) -> None:
+        async with house(tmp_path, **self.NAMED) as h:
+            await h.say("/whoami", chat="g", kind="group", user="ann")
+            assert "ann" in (await h.room.shows(1))[0]
+
+    async def test_rooms_can_be_told_to_do_without(self, tmp_path: Path) -> None:
+        model = HandModel()
+        open_room = {"loopback": {"require_mention": False}}
+        async with house(tmp_path, model=model, platforms=open_room, **self.NAMED) as h:
+            await h.say("lunch?", chat="g", kind="group", user="ann")
+            (await model.question()).answer("soup")
+            assert await h.room.shows(1) == ["soup"]
             await h.quiet()

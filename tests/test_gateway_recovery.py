@@ -99,7 +99,9 @@ class TestQuestions:
         async with house(tmp_path, model=echo()) as h:
             event = h.event("left lying")
             key = h.app.intake._doorman.key(event.origin)
-            await h.store.inbox.claim(h.app.intake._arrival(event, key))  # and whoever did it was cut off
+            await h.store.inbox.claim(
+                h.app.intake._arrival(event, key, chat_id=event.origin.chat_id)
+            )  # and whoever did it was cut off
             assert (await h.hand(event)).standing is Standing.PENDING
             assert "left lying" in (await h.room.shows(1))[0]
 
@@ -107,7 +109,7 @@ class TestQuestions:
         async with house(tmp_path, model=echo()) as h:
             event = h.event("left lying")
             key = h.app.intake._doorman.key(event.origin)
-            await h.store.inbox.claim(h.app.intake._arrival(event, key))
+            await h.store.inbox.claim(h.app.intake._arrival(event, key, chat_id=event.origin.chat_id))
             await h.app.wake()
             assert "left lying" in (await h.room.shows(1))[0]
 

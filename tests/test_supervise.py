@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakes import VirtualClock, settle
+from hermes.adapters.base import Pulse
 from hermes.errors import AuthFailed, RateLimited, StoreLocked, Unreachable
 from hermes.gateway.supervise import LONGEST_WAIT, STEADY, Link, LinkState, delay, supervise
 from worlds.hand import HandModel
@@ -37,8 +38,8 @@ class Listener:
 
 
 @asynccontextmanager
-async def supervised(listen: Listener, clock: VirtualClock) -> AsyncIterator[Link]:
-    link = Link("room", clock)
+async def supervised(listen: Listener, clock: VirtualClock, pulse: Pulse | None = None) -> AsyncIterator[Link]:
+    link = Link("room", clock, pulse)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(supervise(link, listen, clock=clock))
         await settle()
@@ -150,3 +151,70 @@ async def test_after_a_lost_link_what_was_not_acknowledged_is_heard(tmp_path: Pa
         await clock.advance(3)
         (await model.question()).answer("yes")
         assert await h.room.shows(1) == ["yes"]
+
+
+class TestPulse:
+    async def test_a_link_with_a_pulse_is_up_from_its_first_beat_on(self) -> None:
+        clock = VirtualClock()
+        pulse = Pulse(clock, silence=60.0)
+        async with supervised(Listener(), clock, pulse) as link:
+            assert (link.facts.state, link.facts.last_sign) == (LinkState.CONNECTING, None)
+            await clock.advance(10)
+            pulse.beat()
+            assert (link.facts.state, link.facts.last_sign) == (LinkState.UP, clock.now())
+
+    async def test_a_silent_line_is_opened_anew_though_it_gives_no_error(self) -> None:
+        clock, listen = VirtualClock(), Listener()
+        pulse = Pulse(clock, silence=60.0)
+        async with supervised(listen, clock, pulse) as link:
+            pulse.beat()
+            await clock.advance(60)
+            assert (link.facts.state, listen.starts) == (LinkState.UP, 1)
+            await clock.advance(16)
+            assert (link.facts.state, link.facts.reason) == (LinkState.DOWN, "no sign of life for 60 s")
+            await clock.advance(2)
+            assert (link.facts.state, listen.starts) == (LinkState.CONNECTING, 2)
+
+    async def test_beats_keep_it_open(self) -> None:
+        clock, listen = VirtualClock(), Listener()
+        pulse = Pulse(clock, silence=60.0)
+        async with supervised(listen, clock, pulse):
+            for _ in range(10):
+                await clock.advance(50)
+                pulse.beat()
+            assert listen.starts == 1
+
+    async def test_the_same_line_that_is_silent_at_every_start_is_tried_ever_more_rarely(self) -> None:
+        clock, listen = VirtualClock(), Listener()
+        async with supervised(listen, clock, Pulse(clock, silence=20.0)) as link:
+            await clock.advance(3600)
+            assert link.facts.streak > 5
+            assert listen.starts == link.facts.streak + (link.facts.state is LinkState.CONNECTING)
+
+    async def test_a_supervisor_that_makes_progress_is_never_late(self) -> None:
+        clock, listen = VirtualClock(), Listener(*[AWAY] * 5)
+        async with supervised(listen, clock, Pulse(clock, silence=60.0)) as link:
+            for _ in range(200):
+                await clock.advance(7)
+                assert link.vital.late() == 0.0
+
+    async def test_an_adapter_that_will_not_let_go_is_late(self) -> None:
+        clock, let_go = VirtualClock(), asyncio.Event()
+
+        async def listen() -> None:
+            while not let_go.is_set():
+                try:
+                    await let_go.wait()
+                except asyncio.CancelledError:
+                    continue
+
+        link = Link("room", clock, Pulse(clock, silence=60.0))
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(supervise(link, listen, clock=clock))
+            await settle()
+            await clock.advance(600)
+            assert link.vital.late() > 300
+            let_go.set()
+            await settle()
+            assert link.vital.late() == 0.0
+            task.cancel()

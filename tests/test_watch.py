@@ -25,6 +25,7 @@ def test_readiness_tells_the_word_and_each_link() -> None:
         "state": "down",
         "since": 100.0,
         "last_inbound": 100.0,
+        "last_sign": None,
         "last_send": None,
         "streak": 3,
         "reason": "no route",

@@ -94,6 +94,13 @@ class Memory:
         kept = ((target, _read(home / target.file).strip()) for target in TARGETS.values())
         return "\n\n".join(f"## {target.title}\n\n{text[: target.cap]}" for target, text in kept if text)
 
+    async def rename(self, memory_owner: str, to: str) -> None:
+        """What is kept for one owner belongs to another from now on, unless that one has something of its own.
+
+        Raises UserError when the files cannot be moved.
+        """
+        await asyncio.to_thread(_rename, self._home(memory_owner), self._home(to))
+
     def _home(self, memory_owner: str) -> Path:
         return self._folder if memory_owner == OWNER else self._folder / "people" / _file_name(memory_owner)
 
@@ -171,6 +178,12 @@ def _apply(path: Path, target: Target, change: Callable[[list[str]], list[str]])
         if new != "\n".join(old.splitlines()):
             _write(path, new + "\n" if new else "")
         return new
+
+
+def _rename(home: Path, to: Path) -> None:
+    with _translated(home):
+        if home.is_dir() and not to.exists():
+            home.rename(to)
 
 
 def _read(path: Path) -> str:

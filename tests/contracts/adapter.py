@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pytest
 
-from hermes.adapters.base import Accepted, ChatKind, Hangup, Inbound, Origin, Outbound, PlatformAdapter, Standing
+from hermes.adapters.base import Accepted, ChatKind, Event, Inbound, Origin, Outbound, PlatformAdapter, Standing
 from hermes.errors import (
     AuthFailed,
     HermesError,
@@ -102,7 +102,7 @@ class Ear:
     open: asyncio.Event = field(default_factory=asyncio.Event)
     """Until it is set, no event is safe."""
 
-    async def emit(self, event: Inbound | Hangup, /) -> Accepted:
+    async def emit(self, event: Event, /) -> Accepted:
         self.called.set()
         await self.open.wait()
         if self.deaf is not None:

@@ -13,7 +13,18 @@ from openai.types.chat import ChatCompletionMessageParam
 from fakes import VirtualClock, settle
 from hermes.adapters.api_server import PLATFORM
 from hermes.adapters.api_server.adapter import ApiServer, ApiServerConfig
-from hermes.adapters.base import Accepted, Hangup, Inbound, LooseBookmarks, Outbound, Progress, Standing, Surroundings, Tokens
+from hermes.adapters.base import (
+    Accepted,
+    Event,
+    Hangup,
+    Inbound,
+    LooseBookmarks,
+    Outbound,
+    Progress,
+    Standing,
+    Surroundings,
+    Tokens,
+)
 from worlds.http_house import BEARER, SECRET, House, house
 
 SESSION = "20270115_080000_abcdef01"
@@ -33,10 +44,11 @@ class Gateway:
     repeated: asyncio.Event = field(default_factory=asyncio.Event)
     """Somebody asked what is still being worked on."""
 
-    async def emit(self, event: Inbound | Hangup, /) -> Accepted:
+    async def emit(self, event: Event, /) -> Accepted:
         if isinstance(event, Hangup):
             self.hangups.put_nowait(event)
             return Accepted(standing=Standing.SETTLED)
+        assert isinstance(event, Inbound)
         name = name_of(event)
         if name in self.settled:
             return Accepted(standing=Standing.SETTLED, answer=self.settled[name])

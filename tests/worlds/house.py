@@ -33,11 +33,14 @@ from hermes.sessions.ports import Store
 from hermes.sessions.store import open_store
 from hermes.texts import Texts
 from worlds.hand import HandModel
-from worlds.room import PATIENCE, TroubledRoom
+from worlds.room import PATIENCE, LiveLoopback, TroubledRoom
 
 ROOM = "loopback"
-OPEN: Mapping[str, Any] = {"access": {"allow_all": True, "owners": [f"{ROOM}:owner"]}}
-"""Everybody may talk; the user `owner` is the owner."""
+OPEN: Mapping[str, Any] = {
+    "access": {"allow_all": True, "owners": [f"{ROOM}:owner"]},
+    "platforms": {ROOM: {"require_mention": False}},
+}
+"""Everybody may talk, in rooms without naming the agent; the user `owner` is the owner."""
 
 NUMBERS = itertools.count(1)
 """Ids of messages, never the same in two houses: one may follow another on the same store."""
@@ -183,6 +186,7 @@ async def house(
     clock: Clock | None = None,
     rooms: Sequence[str] = (ROOM,),
     forgets: bool = False,
+    live: bool = False,
     longest: int = 4000,
     drain: float = 0.0,
     node: str | None = None,
@@ -190,15 +194,15 @@ async def house(
 ) -> AsyncIterator[House]:
     """A gateway on the store in `folder`; a second one on the same folder finds what the first one left.
 
-    `blocks` are those of config.yaml; without any, everybody may talk. Leaving stops the gateway within `drain`
-    seconds, unless the test has set `crashed`.
+    `live` rooms have messages that change, and typing. `blocks` are those of config.yaml; without any, everybody may
+    talk. Leaving stops the gateway within `drain` seconds, unless the test has set `crashed`.
     """
     clock = clock or VirtualClock()
     settings = Settings(Config.model_validate({**OPEN, **blocks}))
     opened = store or (MemoryStore() if kind == "memory" else await open_store(Home(folder).database))
     there = {name: TroubledRoom(forgets=forgets) for name in rooms}
     adapters = {
-        name: Loopback(
+        name: (LiveLoopback if live else Loopback)(
             LoopbackConfig(longest=longest),
             Surroundings(instance=name, clock=clock, cache=folder / "cache", bookmarks=LooseBookmarks(clock)),
             room,

@@ -4,10 +4,11 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
-from hermes.adapters.base import Outbound
-from hermes.adapters.loopback import Note, Packet, Room
-from hermes.errors import PlatformError, Unreachable
+from hermes.adapters.base import Origin, Outbound
+from hermes.adapters.loopback import Loopback, Note, Packet, Room
+from hermes.errors import PlatformError, Refusal, Rejected, Unreachable
 
 PATIENCE = 20.0
 """Seconds of real time after which a test gives up waiting."""
@@ -22,6 +23,11 @@ class TroubledRoom(Room):
         """The ids of packets that were taken off the wire, in order."""
         self.tries: list[Outbound] = []
         """Every send that reached the room, shown or not."""
+        self.edits: list[tuple[str, str]] = []
+        """The message and its new text, of every edit that was made."""
+        self.typed: list[str] = []
+        """The chats in which somebody was seen typing."""
+        self._edit_troubles: deque[PlatformError] = deque()
         self._send_troubles: deque[PlatformError | None] = deque()
         self._link_troubles: deque[Exception] = deque()
         self._held: defaultdict[str, list[asyncio.Event]] = defaultdict(list)
@@ -32,6 +38,14 @@ class TroubledRoom(Room):
     def fail_sends(self, *troubles: PlatformError | None) -> None:
         """The next sends end like this, one after another; None lets one through."""
         self._send_troubles.extend(troubles)
+
+    def fail_edits(self, *troubles: PlatformError) -> None:
+        """The next edits end like this, one after another."""
+        self._edit_troubles.extend(troubles)
+
+    def remove(self, message: str) -> None:
+        """Somebody deletes a message."""
+        self.shown = [note for note in self.shown if note.id != message]
 
     def break_link(self, *troubles: Exception) -> None:
         """Whoever reads is thrown out with the first, whoever comes back with the next."""
@@ -90,6 +104,35 @@ class TroubledRoom(Room):
         self._news.set()
         return shown
 
+    def revise(self, message: str, text: str) -> None:
+        """A message gets another text."""
+        if self._edit_troubles:
+            raise self._edit_troubles.popleft()
+        if message not in {note.id for note in self.shown}:
+            raise Rejected("loopback", Refusal.GONE)
+        self.shown = [replace(note, text=text) if note.id == message else note for note in self.shown]
+        self.edits.append((message, text))
+        self._news.set()
+
+    def see_typing(self, chat: str) -> None:
+        """Somebody types."""
+        self.typed.append(chat)
+        self._news.set()
+
     def last(self) -> Note:
         """The newest message in the room."""
         return self.shown[-1]
+
+
+class LiveLoopback(Loopback):
+    """The loopback with the powers that most chats have: messages change, and people see somebody type."""
+
+    room: TroubledRoom
+
+    async def edit(self, message_id: str, out: Outbound) -> None:
+        """Show `out` instead."""
+        self.room.revise(message_id, out.markdown)
+
+    async def typing(self, origin: Origin) -> None:
+        """Somebody types."""
+        self.room.see_typing(origin.chat_id)

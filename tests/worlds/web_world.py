@@ -12,8 +12,8 @@ from aiohttp import web
 from fakes import VirtualClock
 from hermes.adapters.base import (
     Accepted,
+    Event,
     Guard,
-    Hangup,
     Inbound,
     LooseBookmarks,
     Outbound,
@@ -61,7 +61,7 @@ class WebWorld:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}{self.base}"
 
-    async def emit(self, event: Inbound | Hangup, /) -> Accepted:
+    async def emit(self, event: Event, /) -> Accepted:
         assert isinstance(event, Inbound)
         if self.refuse is not None:
             raise self.refuse
@@ -226,9 +226,7 @@ class WebWorld:
     @asynccontextmanager
     async def running(self, cache: Path) -> AsyncIterator["WebWorld"]:
         """Serve until the block ends. Entered again, it is the same gateway, restarted on the same port."""
-        around = Surroundings(
-            instance="web", clock=self.clock, cache=cache, bookmarks=LooseBookmarks(self.clock)
-        )
+        around = Surroundings(instance="web", clock=self.clock, cache=cache, bookmarks=LooseBookmarks(self.clock))
         async with PLATFORM.open(WebConfig(), around) as adapter:
             assert isinstance(adapter, WebChat)
             self.adapter = adapter
