@@ -184,7 +184,7 @@ class TestWhoReadsWhat:
 class TestRooms:
     """Where the agent has to be named."""
 
-    NAMED: ClassVar[dict[str, Any]] = {"access": {"allow_all": True}}
+    NAMED: ClassVar[dict[str, Any]] = {"access": {"allow_all": True}, "platforms": {}}
 
     async def test_what_people_say_to_each_other_is_none_of_its_business(self, tmp_path: Path) -> None:
         model = HandModel()
@@ -220,8 +220,7 @@ class TestRooms:
 
     async def test_rooms_can_be_told_to_do_without(self, tmp_path: Path) -> None:
         model = HandModel()
-        open_room = {"loopback": {"require_mention": False}}
-        async with house(tmp_path, model=model, platforms=open_room, **self.NAMED) as h:
+        async with house(tmp_path, model=model) as h:
             await h.say("lunch?", chat="g", kind="group", user="ann")
             (await model.question()).answer("soup")
             assert await h.room.shows(1) == ["soup"]
