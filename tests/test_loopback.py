@@ -55,6 +55,9 @@ class RoomWorld:
     def trouble_link(self, trouble: Trouble) -> None:
         self._room.break_link(PLAYED[trouble])
 
+    async def calm(self) -> None:
+        pass
+
 
 class LoopbackContract(AdapterContract):
     forgets: bool

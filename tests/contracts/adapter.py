@@ -79,6 +79,10 @@ class World(Protocol):
         """Whoever listens meets this, now."""
         ...
 
+    async def calm(self) -> None:
+        """The trouble is over: whoever was away is back."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rig:
@@ -255,6 +259,7 @@ class AdapterContract:
         rig.world.trouble_sends(Trouble.AWAY)
         with pytest.raises(Unreachable):
             await rig.adapter.send(out(rig))
+        await rig.world.calm()
         await rig.adapter.send(out(rig))
         assert list(rig.world.shown()) == ["hello"]
 

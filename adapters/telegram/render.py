@@ -1,0 +1,49 @@
+"""Markdown as Telegram shows it: plain words, and entities that say which of them are bold, code or a link."""
+
+import re
+
+from telegram import MessageEntity
+from telegramify_markdown import convert
+from telegramify_markdown.config import RenderConfig
+
+from hermes.adapters.base import Outbound
+from hermes.adapters.split import utf16
+
+LONGEST = 4096
+"""UTF-16 units of one message, after the entities were taken out (Bot API, sendMessage)."""
+
+MOST_ENTITIES = 100
+"""Telegram ignores those beyond."""
+
+_GROWS = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*\|", re.MULTILINE)
+"""The line below a table's head. Tables are drawn with blanks, and are the one thing that gets longer."""
+
+
+def _style() -> RenderConfig:
+    """Headings without pictures before them, and a rule that is no longer than what was typed."""
+    style = RenderConfig.isolated()
+    symbol = style.markdown_symbol
+    symbol.heading_level_1 = symbol.heading_level_2 = symbol.heading_level_3 = symbol.heading_level_4 = ""
+    symbol.horizontal_rule = "———"
+    symbol.unordered_list_item = "•"
+    return style
+
+
+STYLE = _style()
+
+
+def render(out: Outbound) -> tuple[str, tuple[MessageEntity, ...]]:
+    """What to send: the words, and what covers them. Where nothing would be left to read, the words as they stand."""
+    text, found = ("", []) if out.plain else convert(out.markdown, config=STYLE)
+    if not text.strip():
+        return out.markdown, ()
+    entities = (
+        MessageEntity(each.type, each.offset, each.length, url=each.url, language=each.language) for each in found
+    )
+    return text, tuple(entities)[:MOST_ENTITIES]
+
+
+def measure(markdown: str) -> int:
+    """UTF-16 units of a message, at the most: as it was written, or as it is drawn where that is longer."""
+    written = utf16(markdown)
+    return max(written, utf16(convert(markdown, config=STYLE)[0])) if _GROWS.search(markdown) else written
