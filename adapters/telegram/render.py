@@ -15,8 +15,8 @@ LONGEST = 4096
 MOST_ENTITIES = 100
 """Telegram ignores those beyond."""
 
-_GROWS = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*\|", re.MULTILINE)
-"""The line below a table's head. Tables are drawn with blanks, and are the one thing that gets longer."""
+_GROWS = re.compile(r"^[ \t]*(?:\|?[ \t]*:?-+:?[ \t]*\||(?:[-*+]|\d+[.)])[ \t]*$)", re.MULTILINE)
+"""What gets longer when it is drawn: tables, known by the line below their head, and items with nothing in them."""
 
 
 def _style() -> RenderConfig:
@@ -35,10 +35,14 @@ STYLE = _style()
 def render(out: Outbound) -> tuple[str, tuple[MessageEntity, ...]]:
     """What to send: the words, and what covers them. Where nothing would be left to read, the words as they stand."""
     text, found = ("", []) if out.plain else convert(out.markdown, config=STYLE)
-    if not text.strip():
+    text = text.rstrip()
+    if not text:
         return out.markdown, ()
+    end = utf16(text)
     entities = (
-        MessageEntity(each.type, each.offset, each.length, url=each.url, language=each.language) for each in found
+        MessageEntity(each.type, each.offset, min(each.length, end - each.offset), url=each.url, language=each.language)
+        for each in found
+        if each.offset < end
     )
     return text, tuple(entities)[:MOST_ENTITIES]
 
@@ -46,4 +50,4 @@ def render(out: Outbound) -> tuple[str, tuple[MessageEntity, ...]]:
 def measure(markdown: str) -> int:
     """UTF-16 units of a message, at the most: as it was written, or as it is drawn where that is longer."""
     written = utf16(markdown)
-    return max(written, utf16(convert(markdown, config=STYLE)[0])) if _GROWS.search(markdown) else written
+    return max(written, utf16(convert(markdown, config=STYLE)[0].rstrip())) if _GROWS.search(markdown) else written
