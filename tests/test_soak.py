@@ -12,6 +12,7 @@ from worlds.books import weather_a_storm
 from worlds.daemon import BEARER, PATIENCE, Daemon
 from worlds.person import program
 from worlds.scene import Slow, conversation, scene, wait_for_a_writer, within
+from worlds.telegram_storm import weather_a_telegram_storm
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
@@ -31,6 +32,10 @@ LONGEST_LAG = 0.5
 
 async def test_two_hundred_kills(tmp_path: Path) -> None:
     await weather_a_storm(tmp_path, kills=KILLS, seed=SEED)
+
+
+async def test_a_hundred_kills_over_telegram(tmp_path: Path) -> None:
+    await weather_a_telegram_storm(tmp_path, kills=KILLS // 2, seed=SEED)
 
 
 async def test_words_wait_half_a_minute_while_another_process_writes(tmp_path: Path) -> None:

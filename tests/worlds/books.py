@@ -7,20 +7,21 @@ from typing import Any
 
 from hermes.sessions.database import integrity
 from worlds.daemon import Daemon, asking
+from worlds.kills import plan, tokens
 from worlds.llm import LlmWorld
 from worlds.person import page, program
 from worlds.scene import query, settled
-from worlds.storm import API, CHATS, REMEMBERED, Storm, plan, tokens
+from worlds.storm import API, CHATS, REMEMBERED, Moment, Storm
 
 
 async def weather_a_storm(folder: Path, *, kills: int, seed: int) -> None:
     """Talk through `kills` kills, then look into every book."""
     async with LlmWorld() as world, Daemon(folder, asking(world.url)) as daemon:
-        storm = Storm(daemon, world, plan(seed, kills), seed=seed)
+        storm = Storm(daemon, world, plan(seed, kills, Moment), seed=seed)
         async with page(daemon, storm.hear) as talk, program(daemon, "the program") as api:
             await storm.rage(talk, api)
-            assert storm.kills == kills
-            assert storm.strangers == []
+            assert storm.kills.struck.total() == kills
+            assert storm.oracle.strangers == []
             for chat in CHATS:
                 check_transcript(talk.rows[chat], chat, len(storm.said[chat]))
             check_program(storm.programs)

@@ -44,25 +44,32 @@ class Daemon:
     """`hermes gateway run` on one home and one port, started and ended as often as a test likes.
 
     Use as `async with Daemon(folder, model) as daemon`; it is running and ready inside. `model` and `gateway` are the
-    configuration's blocks of these names.
+    configuration's blocks of these names; `blocks` are further ones, their platforms beside the two that are always on.
     """
 
-    def __init__(self, folder: Path, model: Mapping[str, Any], **gateway: Any) -> None:
+    def __init__(
+        self, folder: Path, model: Mapping[str, Any], *, blocks: Mapping[str, Any] | None = None, **gateway: Any
+    ) -> None:
         self.home = Home(folder / "home")
         self.up = asyncio.Event()
         """Set while the gateway is ready."""
         self._port = _free_port()
         self._log = folder / "gateway.log"
         self._process: Process | None = None
-        self._configure(model, gateway)
+        self._configure(model, gateway, blocks or {})
 
-    def _configure(self, model: Mapping[str, Any], gateway: Mapping[str, Any]) -> None:
+    def _configure(self, model: Mapping[str, Any], gateway: Mapping[str, Any], blocks: Mapping[str, Any]) -> None:
         self.home.root.mkdir(mode=0o700)
         config = {
+            **blocks,
             "language": "en",
             "model": dict(model),
             "gateway": {**gateway, "http": {"port": self._port}},
-            "platforms": {"api_server": {"enabled": True, "key": SECRET}, "web": {"enabled": True}},
+            "platforms": {
+                "api_server": {"enabled": True, "key": SECRET},
+                "web": {"enabled": True},
+                **blocks.get("platforms", {}),
+            },
         }
         self.home.config.write_text(yaml.safe_dump(config), encoding="utf-8")
 

@@ -6,7 +6,7 @@ vendor would judge it and kept in `journal`.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -48,8 +48,8 @@ def echo(asked: Asked) -> Reply:
 class LlmWorld:
     """A running provider. Use as `async with LlmWorld() as world`.
 
-    `before` is awaited when a request has come and nothing is answered yet, `after` when its answer is sent: the
-    places where a harness kills the one who asks.
+    `before` is awaited when a request has come and nothing is answered yet, `midway` when half of a streamed answer
+    is sent, `after` when all of it is: the places where a harness kills the one who asks.
     """
 
     def __init__(self, *, key: str | None = None) -> None:
@@ -58,6 +58,7 @@ class LlmWorld:
         self.journal: list[Asked] = []
         self.fallback: Callable[[Asked], Reply] = echo
         self.before: Hook = _nothing
+        self.midway: Hook = _nothing
         self.after: Hook = _nothing
         self.hung_up = asyncio.Event()
         """Set when somebody leaves before their answer is complete."""
@@ -132,12 +133,17 @@ class LlmWorld:
             return _refused(dialect, reply, key)
         if not asked.body.get("stream"):
             return web.json_response(dialect.whole(reply, asked.body["model"]))
-        return await self._stream(request, reply, dialect, asked.body["model"])
+        return await self._stream(request, asked, reply, dialect)
 
-    async def _stream(self, request: web.Request, say: Say, dialect: Dialect, model: str) -> web.StreamResponse:
+    async def _stream(self, request: web.Request, asked: Asked, say: Say, dialect: Dialect) -> web.StreamResponse:
+        model = asked.body["model"]
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        await _write(response, dialect.words(say, model), say.bytes_at_once)
+        events = list(dialect.words(say, model))
+        half = (len(events) + 1) // 2
+        await _write(response, events[:half], say.bytes_at_once)
+        await self.midway(asked)
+        await _write(response, events[half:], say.bytes_at_once)
         match say.end:
             case End.WHOLE:
                 await _write(response, dialect.closing(say, model), say.bytes_at_once)
@@ -151,7 +157,7 @@ class LlmWorld:
         return response
 
 
-async def _write(response: web.StreamResponse, events: Iterator[bytes], at_once: int | None) -> None:
+async def _write(response: web.StreamResponse, events: Iterable[bytes], at_once: int | None) -> None:
     for event in events:
         step = at_once or len(event)
         for start in range(0, len(event), step):

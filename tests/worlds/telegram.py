@@ -48,6 +48,7 @@ class Shown:
     reply_to: int | None = None
     drafts: tuple[str, ...] = ()
     """What it showed before, oldest first."""
+    at: float = field(default_factory=time.monotonic)
 
 
 # What can go wrong with one call. -----------------------------------------------------------------------------------
