@@ -1,6 +1,7 @@
 """`hermes status`: does it run, how are its links, do the books add up."""
 
 import json
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
+from hermes.cli.listing import ago
 from hermes.gateway.lock import holder
 from hermes.home import Home
 from hermes.sessions import dbapi
@@ -55,7 +57,7 @@ def show(home: Home, *, as_json: bool) -> int:
         kept = {"inbound": books.inbound, "outbound": books.outbound, "sessions": books.sessions}
         print(json.dumps({**facts, **kept, "messages": books.messages}, ensure_ascii=False, indent=1))
     else:
-        print("\n".join([gateway.sentence, *_links(gateway), *_sums(books)]))
+        print("\n".join([gateway.sentence, *_links(gateway, time.time()), *_sums(books)]))
     return 0 if gateway.word == READY else 1
 
 
@@ -66,17 +68,16 @@ def look(home: Home, *, patience: float = TIMEOUT_SECONDS) -> Gateway:
         return Gateway()
     if found.url is None:
         return Gateway(process=found.process)
-    said = _ask(found.url, home, patience)
+    said = _ask(found.url, found.key or "", patience)
     return Gateway(process=found.process, url=found.url, word=said.get("status"), links=said.get("adapters", {}))
 
 
-def _ask(url: str, home: Home, patience: float) -> dict[str, Any]:
+def _ask(url: str, key: str, patience: float) -> dict[str, Any]:
     """What the running gateway says of itself; nothing when it does not answer."""
     address = urlsplit(url)
-    secret = home.web_token.read_text(encoding="utf-8").strip() if home.web_token.exists() else ""
     try:
         with closing(HTTPConnection(address.hostname or "", address.port, timeout=patience)) as connection:
-            connection.request("GET", f"{address.path}readyz", headers={"Authorization": f"Bearer {secret}"})
+            connection.request("GET", f"{address.path}readyz", headers={"Authorization": f"Bearer {key}"})
             said: dict[str, Any] = json.loads(connection.getresponse().read())
     except (OSError, HTTPException, ValueError):
         return {}
@@ -93,9 +94,19 @@ def _books(home: Home) -> Counts:
         raise unavailable(home.database, error) from error
 
 
-def _links(gateway: Gateway) -> list[str]:
-    reasons = {name: f" ({facts['reason']})" if facts.get("reason") else "" for name, facts in gateway.links.items()}
-    return [f"  {name:<12} {facts['state']}{reasons[name]}" for name, facts in gateway.links.items()]
+SIGNS = {"last_sign": "alive", "last_inbound": "heard", "last_send": "sent"}
+"""What is known of a link's past, in words."""
+
+
+def _links(gateway: Gateway, now: float) -> list[str]:
+    return [f"  {name:<12} {_link(facts, now)}" for name, facts in gateway.links.items()]
+
+
+def _link(facts: Mapping[str, Any], now: float) -> str:
+    """A link's state, why it is so, and when it last did something."""
+    reason = f": {facts['reason']}" if facts.get("reason") else ""
+    past = [f"{word} {ago(now - facts[name])}" for name, word in SIGNS.items() if facts.get(name)]
+    return f"{facts['state']}{reason}" + (f" ({', '.join(past)})" if past else "")
 
 
 def _sums(books: Counts) -> list[str]:

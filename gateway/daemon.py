@@ -83,7 +83,7 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> Non
             async with serve(
                 _http(config), _routes(adapters, node), doors, readiness=watch.readiness, metrics=node.metrics
             ) as address:
-                listens_at(address.url)
+                listens_at(address.url, doors.key)
                 started = Started(address=address, code=doors.new_code(), model=choice.why, warning=_warning(home))
                 await _live(home, app, node, watch, stopping, tasks, lambda: announce(started))
                 await links.aclose()  # before the server: what hangs on open connections is let go of first

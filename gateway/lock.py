@@ -1,6 +1,7 @@
 """One gateway a home: a lock that the kernel drops with the process, however it ends.
 
-The file says who holds it and where that one listens, a line each.
+The file says who holds it, where that one listens, and the key that opens it to commands of the same home, a line each.
+Like everything in the home, nobody but its owner can read it.
 """
 
 import fcntl
@@ -17,20 +18,21 @@ TRIES = 5
 BLINK_SECONDS = 0.02
 
 LONGEST = 4096
-"""Bytes of the file: a process id and an address."""
+"""Bytes of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The running gateway of a home. `url` is None until it listens."""
+    """The running gateway of a home. `url` and `key` are None until it listens."""
 
     process: int
-    url: str | None
+    url: str | None = None
+    key: str | None = None
 
 
 @contextmanager
-def only_gateway(path: Path) -> Iterator[Callable[[str], None]]:
-    """Hold the lock file while the block runs; gives what writes down the address to listen at.
+def only_gateway(path: Path) -> Iterator[Callable[[str, str], None]]:
+    """Hold the lock file while the block runs; gives what writes down the address that it listens at, and the key.
 
     Raises ConfigError when another gateway holds it.
     """
@@ -44,7 +46,7 @@ def only_gateway(path: Path) -> Iterator[Callable[[str], None]]:
             )
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
-        yield lambda url: _note(handle, url)
+        yield lambda url, key: _note(handle, url, key)
     finally:
         os.close(handle)
 
@@ -76,10 +78,13 @@ def holder(path: Path) -> Holder | None:
     return None
 
 
-def _note(handle: int, url: str) -> None:
-    os.write(handle, f"{url}\n".encode())
+def _note(handle: int, url: str, key: str) -> None:
+    os.write(handle, f"{url}\n{key}\n".encode())
 
 
 def _read(handle: int) -> Holder | None:
-    process, _, rest = os.pread(handle, LONGEST, 0).decode(errors="replace").partition("\n")
-    return Holder(process=int(process), url=rest.strip() or None) if process.isdigit() else None
+    process, *rest = os.pread(handle, LONGEST, 0).decode(errors="replace").splitlines() or [""]
+    if not process.isdigit():
+        return None
+    url, key = rest if len(rest) == 2 else (None, None)
+    return Holder(process=int(process), url=url, key=key)

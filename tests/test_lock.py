@@ -26,9 +26,9 @@ def test_a_second_gateway_is_told_who_was_first(tmp_path: Path) -> None:
     with only_gateway(path) as listens_at:
         with pytest.raises(ConfigError, match=f"process {os.getpid()}"), only_gateway(path):
             pass
-        assert holder(path) == Holder(process=os.getpid(), url=None)
-        listens_at("http://127.0.0.1:8642/")
-        assert holder(path) == Holder(process=os.getpid(), url="http://127.0.0.1:8642/")
+        assert holder(path) == Holder(process=os.getpid())
+        listens_at("http://127.0.0.1:8642/", "a-key")
+        assert holder(path) == Holder(process=os.getpid(), url="http://127.0.0.1:8642/", key="a-key")
     assert holder(path) is None
 
 
@@ -37,11 +37,11 @@ def test_a_killed_gateway_leaves_no_lock(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        assert holder(path) == Holder(process=child.pid, url=None)
+        assert holder(path) == Holder(process=child.pid)
         child.send_signal(signal.SIGKILL)
         child.wait()
         with only_gateway(path):
-            assert holder(path) == Holder(process=os.getpid(), url=None)
+            assert holder(path) == Holder(process=os.getpid())
 
 
 def test_without_a_lock_file_nobody_holds_it(tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ class Doors:
 
     def __init__(self, secret: str, clock: Clock, *, base_path: str = "/") -> None:
         self._secret = secret.encode()
+        self.key = secrets.token_urlsafe(32)
+        """Opens like the secret while this process lives, to commands of the same home: they find it in the lock."""
         self._clock = clock
         self._base_path = base_path
         self._codes: dict[str, float] = {}
@@ -94,7 +96,8 @@ class Doors:
         A browser sends the login by itself, so for anything that changes or opens a channel it must also say where it
         comes from; the server has compared that `Origin` with the address already.
         """
-        if self._is_secret(_bearer(request)):
+        given = _bearer(request)
+        if self._is_secret(given) or hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self.key.encode()):
             return True
         return self._is_login(request.cookies.get(COOKIE, "")) and (is_passive(request) or "Origin" in request.headers)
 
