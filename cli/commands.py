@@ -86,14 +86,53 @@ def _chat(arguments: Arguments) -> int:
 
 
 def _gateway_run(_arguments: Arguments) -> int:
-    import asyncio
-
     from hermes.cli.announce import announce
-    from hermes.gateway.daemon import run
+    from hermes.gateway.daemon import serve_forever
 
     place = home()
-    asyncio.run(run(place, os.environ, announce(place)))
+    serve_forever(place, os.environ, announce(place))
     return 0
+
+
+def _gateway_install(arguments: Arguments) -> int:
+    from hermes.cli.service import install
+
+    install(os.environ, system=arguments.system, dry_run=arguments.dry_run)
+    return 0
+
+
+def _gateway_uninstall(_arguments: Arguments) -> int:
+    from hermes.cli.service import uninstall
+
+    uninstall(os.environ)
+    return 0
+
+
+def _gateway_start(_arguments: Arguments) -> int:
+    from hermes.cli.service import start
+
+    start(os.environ)
+    return 0
+
+
+def _gateway_stop(_arguments: Arguments) -> int:
+    from hermes.cli.service import stop
+
+    stop(os.environ)
+    return 0
+
+
+def _gateway_restart(_arguments: Arguments) -> int:
+    from hermes.cli.service import restart
+
+    restart(os.environ)
+    return 0
+
+
+def _gateway_logs(arguments: Arguments) -> int:
+    from hermes.cli.service import logs
+
+    return logs(os.environ, lines=arguments.lines, follow=arguments.follow)
 
 
 def _sessions_list(arguments: Arguments) -> int:
@@ -195,6 +234,31 @@ GROUPS = {
 COMMANDS = (
     Command(path="chat", does="Talk in this terminal; what `hermes` alone does.", run=_chat, parameters=CHAT),
     Command(path="gateway run", does="Run the gateway in the foreground until it is told to stop.", run=_gateway_run),
+    Command(
+        path="gateway install",
+        does="Make it a service of this machine that starts by itself.",
+        run=_gateway_install,
+        parameters=(
+            option("--system", action="store_true", does="for the whole machine, as root; else for this account"),
+            option("--dry-run", action="store_true", does="print the unit, change nothing"),
+        ),
+    ),
+    Command(
+        path="gateway uninstall", does="Stop the service and take it away; the home stays.", run=_gateway_uninstall
+    ),
+    Command(path="gateway start", does="Start the service.", run=_gateway_start),
+    Command(path="gateway stop", does="Let running answers end, and stop the gateway of this home.", run=_gateway_stop),
+    Command(path="gateway restart", does="Stop the service in the same way, and start it again.", run=_gateway_restart),
+    Command(path="gateway status", does="The same as `hermes status`.", run=_status, parameters=(JSON,)),
+    Command(
+        path="gateway logs",
+        does="Show what the service has logged.",
+        run=_gateway_logs,
+        parameters=(
+            option("-n", "--lines", metavar="N", type=_count, default=50, does="the last so many lines (50)"),
+            option("-f", "--follow", action="store_true", does="stay, and show what comes"),
+        ),
+    ),
     Command(
         path="sessions list",
         does="Show the conversations, last active first.",

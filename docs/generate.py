@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from hermes.adapters import registry
 from hermes.adapters.base import CanServe, Guard, LooseBookmarks, Platform, Route, Surroundings
 from hermes.cli import commands as shell
+from hermes.cli.unit import SYSTEM_COMMAND, SYSTEM_HOME, Service
 from hermes.clock import SystemClock
 from hermes.gateway import commands as chat
 from hermes.gateway.choices import ALWAYS_ON, CREDENTIALS, KEYS
@@ -51,6 +52,7 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "configuration.md": configuration(),
         DOCS / "commands.md": commands(),
+        DOCS.parent / "hermes.service": Service(command=SYSTEM_COMMAND, home=SYSTEM_HOME, is_system=True).text,
         http: _between(http.read_text(encoding="utf-8"), addresses()),
     }
 
@@ -60,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     stale = [path for path, text in pages().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in arguments:
         for path in stale:
-            print(f"docs/{path.name} is not current. Run: make docs")
+            print(f"{path.relative_to(DOCS.parent)} is not current. Run: make docs")
         return 1 if stale else 0
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")

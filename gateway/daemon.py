@@ -2,9 +2,11 @@
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -17,6 +19,7 @@ from hermes.gateway.app import App
 from hermes.gateway.choices import choose_fallback, choose_model
 from hermes.gateway.config import Config
 from hermes.gateway.crew import Crew
+from hermes.gateway.fuse import Fuse, burning
 from hermes.gateway.housekeeping import Housekeeper
 from hermes.gateway.http.browse import Browser
 from hermes.gateway.http.doors import Doors, load_secret
@@ -35,6 +38,9 @@ from hermes.sessions.store import SqliteStore, open_store
 from hermes.texts import Texts
 
 logger = structlog.get_logger(__name__)
+
+WRITER_SECONDS = 60.0
+"""The longest that waiting work may stand still in the store while another process holds the lock."""
 
 STOP_MARGIN = 45.0
 """Seconds that the service manager is asked for on top of the drain: flushing, closing the store."""
@@ -55,9 +61,21 @@ class Started:
 
 Announce = Callable[[Started], None]
 
+START_SECONDS = 900.0
+"""How long a start may take: a large store may have to be migrated first. The unit's TimeoutStartSec= is the same."""
 
-async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> None:
-    """Serve until SIGTERM or SIGINT. Raises ConfigError and StoreError when it cannot start."""
+
+def serve_forever(home: Home, environ: Mapping[str, str], announce: Announce) -> None:
+    """Serve until SIGTERM or SIGINT. Raises ConfigError and StoreError when it cannot start.
+
+    From the first moment on something watches that this makes progress.
+    """
+    with burning(sys.stderr, START_SECONDS) as fuse:
+        asyncio.run(run(home, environ, announce, fuse))
+
+
+async def run(home: Home, environ: Mapping[str, str], announce: Announce, fuse: Fuse) -> None:
+    """The same inside a loop, with the fuse lit by whoever called."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -79,13 +97,16 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce) -> Non
         async with Crew() as tasks:
             app = App(node, home, adapters=adapters, model=model, tasks=tasks)
             doors = Doors(secret, node.clock, base_path=config.gateway.http.base_path)
-            watch = Watch(app.links, stuck_for=store.writer.stuck_for)
+            watch = Watch(
+                app.links, {"store": partial(_late, store.writer.stuck_for), "delivery": app.deliverer.vital.late}
+            )
             async with serve(
                 _http(config), _routes(adapters, node), doors, readiness=watch.readiness, metrics=node.metrics
             ) as address:
                 listens_at(address.url, doors.key)
                 started = Started(address=address, code=doors.new_code(), model=choice.why, warning=_warning(home))
-                await _live(home, app, node, watch, stopping, tasks, lambda: announce(started))
+                await _live(home, app, node, watch, fuse, stopping, tasks, lambda: announce(started))
+                fuse.light(STOP_MARGIN)
                 await links.aclose()  # before the server: what hangs on open connections is let go of first
 
 
@@ -94,6 +115,7 @@ async def _live(
     app: App,
     node: Node,
     watch: Watch,
+    fuse: Fuse,
     stopping: asyncio.Event,
     tasks: Crew,
     announce: Callable[[], None],
@@ -106,9 +128,10 @@ async def _live(
     await app.recover()
     app.start()
     keeper = Housekeeper(node.store, node.clock, neighbours=neighbours, wake=app.wake, mirror=mirror)
+    watch.add("housekeeping", keeper.vital.late)
     tasks.create_task(keeper.run(), name="housekeeping")
     tasks.create_task(node.metrics.watch_loop(node.clock), name="loop-lag")
-    tasks.create_task(watch.feed(notifier, node.clock), name="watchdog")
+    tasks.create_task(watch.feed(notifier, fuse, node.clock), name="watchdog")
     watch.word = "ready"
     announce()
     notifier.ready()
@@ -133,6 +156,11 @@ def _node(config: Config, store: SqliteStore, redactor: Redactor, model: ChatMod
         model_name=model.card.name,
         zone=config.zone,
     )
+
+
+def _late(stuck_for: Callable[[], float]) -> float:
+    """Seconds that the writer is behind: it has said that its waits are shorter than this."""
+    return max(0.0, stuck_for() - WRITER_SECONDS)
 
 
 def _http(config: Config) -> HttpSettings:

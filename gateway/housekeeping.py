@@ -11,12 +11,15 @@ import structlog
 from hermes.clock import Clock
 from hermes.errors import StoreError
 from hermes.gateway.neighbours import Neighbours
+from hermes.gateway.vital import Vital
 from hermes.sessions.model import RouteRow
 from hermes.sessions.ports import Store
 
 log = structlog.get_logger(__name__)
 
 ROUND_SECONDS = 30.0
+LONGEST_ROUND = 300.0
+"""Seconds; a round that clears a large store away takes them."""
 PURGE_SECONDS = 3600.0
 KEEP_SECONDS = 8 * 24 * 3600.0
 """A settled event is remembered longer than any platform redelivers (7 days), so that a repeat is known."""
@@ -43,10 +46,12 @@ class Housekeeper:
         self._mirror = mirror
         self._written: Sequence[RouteRow] | None = None
         self._purged_at = 0.0
+        self.vital = Vital(clock)
 
     async def run(self) -> None:
         """Until cancelled. A store or a disk in trouble is left alone until the next round."""
         while True:
+            self.vital.expect(ROUND_SECONDS + LONGEST_ROUND)
             try:
                 await self.round()
             except (StoreError, OSError) as error:

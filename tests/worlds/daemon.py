@@ -53,6 +53,8 @@ class Daemon:
         self.home = Home(folder / "home")
         self.up = asyncio.Event()
         """Set while the gateway is ready."""
+        self.extra: dict[str, str] = {}
+        """What else stands in its environment."""
         self._port = _free_port()
         self._log = folder / "gateway.log"
         self._process: Process | None = None
@@ -93,7 +95,7 @@ class Daemon:
     def environment(self) -> dict[str, str]:
         """What the gateway and the commands beside it see: nothing of the real user's."""
         root = str(self.home.root)
-        return {"PATH": os.environ["PATH"], "HERMES_HOME": root, "HOME": root, "LANG": "C.UTF-8"}
+        return {"PATH": os.environ["PATH"], "HERMES_HOME": root, "HOME": root, "LANG": "C.UTF-8", **self.extra}
 
     async def __aenter__(self) -> Self:
         await self.start()
