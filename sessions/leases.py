@@ -11,22 +11,15 @@ def fence(connection: Connection, lease: Lease, session: SessionId | None = None
 
     With `session`: of the conversation that the session belongs to.
     """
-    if session is not None:
-        _refuse_strangers(connection, lease, session)
-    found = connection.execute(
-        "SELECT 1 FROM leases WHERE conversation = ? AND generation = ? AND owner = ?",
-        (lease.conversation, lease.generation, lease.owner),
+    held, belongs = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM leases WHERE conversation = ?1 AND generation = ?2 AND owner = ?3),"
+        " ?4 IS NULL OR EXISTS (SELECT 1 FROM sessions WHERE id = ?4 AND conversation = ?1)",
+        (lease.conversation, lease.generation, lease.owner, session),
     ).fetchone()
-    if found is None:
-        raise LeaseLost(f"Another turn has taken over conversation {lease.conversation}.")
-
-
-def _refuse_strangers(connection: Connection, lease: Lease, session: SessionId) -> None:
-    found = connection.execute(
-        "SELECT 1 FROM sessions WHERE id = ? AND conversation = ?", (session, lease.conversation)
-    ).fetchone()
-    if found is None:
+    if not belongs:
         raise LeaseLost(f"A lease on conversation {lease.conversation} gives no right over session {session}.")
+    if not held:
+        raise LeaseLost(f"Another turn has taken over conversation {lease.conversation}.")
 
 
 def refuse_if_busy(connection: Connection, conversation: str, now: float) -> None:

@@ -4,7 +4,19 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from hermes.sessions.model import Kind, Link, Message, Person, Role, Session, ToolCall, Usage
+from hermes.sessions.model import (
+    Kind,
+    Link,
+    Message,
+    NewMessage,
+    Person,
+    Role,
+    Session,
+    SessionId,
+    ToolCall,
+    TurnId,
+    Usage,
+)
 
 Row = Sequence[Any]
 """One row as a driver gives it: by position, of the types that the columns declare."""
@@ -55,6 +67,26 @@ def message(row: Row) -> Message:
         sender=None if sender_id is None else Person(id=sender_id, name=sender_name or ""),
         platform_message_ids=read_strings(platform_ids) if platform_ids else (),
         undone_by=undone_by,
+    )
+
+
+def appended(new: NewMessage, row_id: int, session: SessionId, turn: TurnId | None) -> Message:
+    """What `message` would read of a row that was just made of `new`."""
+    return Message(
+        id=row_id,
+        session_id=session,
+        turn=turn,
+        role=new.role,
+        kind=new.kind,
+        content=new.content,
+        tool_calls=new.tool_calls,
+        tool_call_id=new.tool_call_id,
+        tool_name=new.tool_name,
+        tokens=new.tokens,
+        finish_reason=new.finish_reason,
+        at=new.at,
+        sender=new.sender,
+        platform_message_ids=new.platform_message_ids,
     )
 
 

@@ -7,7 +7,7 @@ from hermes.sessions.dbapi import Connection
 from hermes.sessions.indexer import TABLES, Indexer, indexed_text
 from hermes.sessions.leases import fence
 from hermes.sessions.model import Kind, Lease, Message, NewMessage, Role, SessionId, Snapshot, Step, TurnId
-from hermes.sessions.rows import SELECT_MESSAGES, marks, message, write_strings, write_tool_calls
+from hermes.sessions.rows import appended, write_strings, write_tool_calls
 from hermes.text import one_line
 
 PREVIEW = 60
@@ -31,8 +31,7 @@ def commit(connection: Connection, indexer: Indexer, lease: Lease, step: Step) -
             (step.at, step.ends, step.turn),
         )
         outbox.drop_streams(connection, step.at)
-    found = connection.execute(f"{SELECT_MESSAGES} WHERE m.id IN ({marks(ids)}) ORDER BY m.id", ids)
-    return tuple(map(message, found))
+    return tuple(appended(new, row_id, step.session, step.turn) for new, row_id in zip(step.messages, ids, strict=True))
 
 
 def append(

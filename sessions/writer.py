@@ -91,6 +91,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="hermes-writer", daemon=True)
         self._progress = time.monotonic()
         self._dirty = False
+        self._rung = False
 
     async def start(self) -> None:
         """Open the connection (migrating the schema) and begin. Raises StoreUnavailable, SchemaTooNew."""
@@ -113,9 +114,16 @@ class Writer:
             if sum(map(len, self._lanes)) >= QUEUE_BOUND:
                 raise StoreLocked(f"{self._path}: {QUEUE_BOUND} writes are waiting already. Try again in a minute.")
             self._lanes[lane].append(job)
-            self._wake.notify()
+            if not self._rung:  # whoever else has something to write in this round of the loop joins the transaction
+                self._rung = True
+                loop.call_soon(self._ring)
         result: T = await job.future
         return result
+
+    def _ring(self) -> None:
+        with self._wake:
+            self._rung = False
+            self._wake.notify()
 
     def stuck_for(self) -> float:
         """Seconds since the thread last made progress while work was waiting; 0 when nothing waits."""
