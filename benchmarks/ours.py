@@ -24,6 +24,7 @@ from hermes.clock import SystemClock
 from hermes.gateway.app import App
 from hermes.gateway.config import Config
 from hermes.gateway.crew import Crew
+from hermes.gateway.daemon import spare_the_collector
 from hermes.gateway.http.metrics import Metrics
 from hermes.gateway.neighbours import GATEWAY
 from hermes.gateway.node import Node
@@ -351,6 +352,7 @@ def _row(one: Said) -> NewMessage:
 
 
 if __name__ == "__main__":
+    spare_the_collector()  # as the gateway does
     with asyncio.Runner() as runner:
         ours = Ours(runner)
         serve({name: getattr(ours, name) for name in dir(ours) if not name.startswith("_") and name != "store"})

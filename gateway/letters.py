@@ -35,7 +35,9 @@ def opened(rows: Iterable[InboxRow]) -> list[Letter]:
     for row in rows:
         try:
             inbound = wire.inbound_from_json(row.payload or "")
-            letters.append(Letter(row=row, inbound=replace(inbound, origin=wire.origin_from_json(row.origin))))
+            if wire.origin_to_json(inbound.origin) != row.origin:
+                inbound = replace(inbound, origin=wire.origin_from_json(row.origin))
+            letters.append(Letter(row=row, inbound=inbound))
         except ValueError:
             if not letters:
                 raise

@@ -6,7 +6,7 @@ Best effort: whatever goes wrong here is logged, and the turn goes on. The answe
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from hermes.adapters.base import CanEdit, CanStream, CanType, Lifetime, Platform
 from hermes.errors import PlatformError, StoreError
 from hermes.gateway.closing import answer_key
 from hermes.gateway.letters import Letter, reply
-from hermes.gateway.live import LiveAnswer
+from hermes.gateway.live import Editor, LiveAnswer
 from hermes.gateway.node import Node
 from hermes.gateway.paces import Paces
 from hermes.gateway.work import Work
@@ -55,6 +55,24 @@ class Screen(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """What an adapter can do while an answer is written. Found out once: asking a protocol takes its time."""
+
+    streams: CanStream | None = None
+    types: CanType | None = None
+    edits: Editor | None = None
+
+    @classmethod
+    def of(cls, adapter: PlatformAdapter) -> "Powers":
+        """The adapter itself, under each power that it has."""
+        return cls(
+            streams=adapter if isinstance(adapter, CanStream) else None,
+            types=adapter if isinstance(adapter, CanType) else None,
+            edits=adapter if isinstance(adapter, CanEdit) else None,
+        )
+
+
 class Presences:
     """Makes each turn's screen, by what its chat's platform can do."""
 
@@ -68,7 +86,7 @@ class Presences:
         ring: Callable[[], None],
     ) -> None:
         self._node = node
-        self._adapters = adapters
+        self._powers = {name: Powers.of(adapter) for name, adapter in adapters.items()}
         self._paces = paces
         self._tasks = tasks
         self._ring = ring
@@ -76,16 +94,16 @@ class Presences:
     def of(self, work: Work, asked: Letter, session: SessionId) -> AbstractAsyncContextManager[Screen]:
         """The turn's screen, alive while the block runs. Once it is left, nothing is under way any more."""
         origin = work.inbound.origin
-        adapter = self._adapters.get(origin.platform)
-        if isinstance(adapter, CanStream):
-            return nullcontext(Glimpses(adapter, work, session))
+        adapter = self._powers.get(origin.platform, Powers())
+        if adapter.streams is not None:
+            return nullcontext(Glimpses(adapter.streams, work, session))
         line = Line(self._paces, (origin.platform, origin.chat_id))
         shows: list[Show] = []
         screen: Screen = Blank()
-        if isinstance(adapter, CanType):
-            shows.append(Typing(self._node, work, adapter, line))
-        if isinstance(adapter, CanEdit) and self._node.config().gateway.streaming.enabled:
-            screen = live = LiveAnswer(self._node, work, self._duty(work, asked, session), adapter, line.call)
+        if adapter.types is not None:
+            shows.append(Typing(self._node, work, adapter.types, line))
+        if adapter.edits is not None and self._node.config().gateway.streaming.enabled:
+            screen = live = LiveAnswer(self._node, work, self._duty(work, asked, session), adapter.edits, line.call)
             shows.append(live)
         elif work.inbound.lifetime is Lifetime.CHAT:
             shows.append(Notices(self._node, work, asked, self._ring))

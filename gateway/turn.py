@@ -123,8 +123,9 @@ class Turns:
         letters = opened(rows)
         if letters[0].command is not None:
             return await self._handle(letters[0])
-        await self._begin(key, batch(letters))
-        return True
+        turn = batch(letters)
+        ran = await self._begin(key, turn)
+        return not ran or len(turn) < len(rows)  # what comes later brings its own wake-up
 
     async def _handle(self, letter: Letter) -> bool:
         await self._desk.handle(letter)
@@ -135,23 +136,20 @@ class Turns:
 
     # -- a turn begins, or begins again -------------------------------------------------------------------------
 
-    async def _begin(self, key: SessionKey, letters: Sequence[Letter]) -> None:
+    async def _begin(self, key: SessionKey, letters: Sequence[Letter]) -> bool:
+        """Run the turn of `letters`; False when it has to be looked at again. Raises StoreError."""
         asked = letters[0]
         session = await self._conversations.enter(key, asked.inbound)
         told = partial(self._tell_busy, asked)
         async with self._conversations.held(session.conversation, told=told) as lease:
             live = await self._node.store.find(key)
-            letters = await self._still_waiting(key, letters)
-            if not letters or live is None or live.conversation != lease.conversation:
-                return  # taken back, or somebody started over while we waited: look again
+            if live is None or live.conversation != lease.conversation:
+                return False  # somebody started over while we waited
             work = await self._work(TurnId(ids.fresh("turn")), lease, asked)
             snapshot = self._thinker.snapshot(work) if live.system_prompt is None else None
             first = self._first_step(key, work, letters, live, snapshot)
             await self._run(key, work, letters, live if snapshot is None else snapshot.on(live), first)
-
-    async def _still_waiting(self, key: SessionKey, letters: Sequence[Letter]) -> Sequence[Letter]:
-        waiting = {row.id for row in await self._node.store.inbox.pending(key)}
-        return [letter for letter in letters if letter.row.id in waiting]
+        return True
 
     def _first_step(
         self, key: SessionKey, work: Work, letters: Sequence[Letter], session: Session, snapshot: Snapshot | None

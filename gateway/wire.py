@@ -5,7 +5,8 @@ its default.
 """
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -43,16 +44,24 @@ def _read(what: str, adapter: TypeAdapter[T], text: str) -> T:
         value = adapter.validate_json(text, strict=True)
     except ValidationError as error:
         raise ValueError(f"not a stored {what}: {error}") from error
-    if unknown := _unknown(json.loads(text), adapter.dump_python(value, mode="json")):
+    if unknown := _unknown(json.loads(text), _KNOWN[what]):
         raise ValueError(f"not a stored {what}: unknown field {unknown!r}")
     return value
 
 
-def _unknown(read: dict[str, Any], known: dict[str, Any]) -> str | None:
+_ORIGINS: Mapping[str, Mapping[str, Any]] = {field.name: {} for field in fields(Origin)}
+_KNOWN: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "origin": _ORIGINS,
+    "event": {field.name: _ORIGINS if field.name == "origin" else {} for field in fields(Inbound)},
+}
+"""The names of all fields, and of those of the origin inside an event."""
+
+
+def _unknown(read: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> str | None:
     """The first field of `read` that the value does not have, also one level down."""
     for name, value in read.items():
         if name not in known:
             return name
-        if isinstance(value, dict) and (inner := _unknown(value, known[name])):
+        if known[name] and (inner := _unknown(value, known[name])):
             return f"{name}.{inner}"
     return None

@@ -16,6 +16,8 @@ from hermes.sessions.model import (
 from hermes.sessions.rows import SELECT_MESSAGES, SELECT_SESSIONS, marks, message, session
 
 TIPS = f"{SELECT_SESSIONS} AND c.tip = s.id"
+NEWEST_TIPS = TIPS.replace("JOIN", "CROSS JOIN")
+"""The same along the sessions' own index by time: SQLite never turns a CROSS JOIN round, so a page ends early."""
 LISTED = "(s.message_count > 0 OR s.link = 'compression')"
 """A conversation without a word is not listed; a fresh child of a compression has none of its own yet."""
 SPOKEN = "m.kind IN ('talk', 'tool') AND m.undone_by IS NULL"
@@ -87,7 +89,7 @@ def list_tips(connection: Connection, page: Page, scope: Scope) -> tuple[Session
         conditions.append(f"s.source NOT IN ({marks(MACHINE_SOURCES)}) AND s.link IS NOT 'delegate'")
         values.extend(sorted(MACHINE_SOURCES))
     found = connection.execute(
-        f"{TIPS} WHERE {' AND '.join(conditions)} ORDER BY s.last_active DESC, s.id DESC LIMIT ?",
+        f"{NEWEST_TIPS} WHERE {' AND '.join(conditions)} ORDER BY s.last_active DESC, s.id DESC LIMIT ?",
         (*values, page.limit),
     )
     return tuple(map(session, found))

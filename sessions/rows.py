@@ -47,27 +47,33 @@ SELECT_SESSIONS = f"SELECT {SESSION_COLUMNS} FROM sessions s JOIN conversations 
 """A statement to go on with: `WHERE s.id = ?`."""
 
 
+_SLOTS = tuple(
+    getattr(Message, name).__set__
+    for name in (
+        *("id", "session_id", "turn", "role", "kind", "content", "tool_calls", "tool_call_id", "tool_name"),
+        *("tokens", "finish_reason", "at", "undone_by", "sender", "platform_message_ids"),
+    )
+)
+
+
 def message(row: Row) -> Message:
-    """The message behind `MESSAGE_COLUMNS`; columns behind those are the caller's own."""
+    """The message behind `MESSAGE_COLUMNS`; columns behind those are the caller's own.
+
+    Histories have thousands of rows, and a frozen dataclass spends most of their time in its `__init__`. What is in the
+    store was valid when it was written, so the slots are filled directly.
+    """
     row_id, session_id, turn, role, kind, content, calls, call_id, tool, *rest = row
     tokens, finish_reason, at, sender_id, sender_name, platform_ids, undone_by = rest[:7]
-    return Message(
-        id=row_id,
-        session_id=session_id,
-        turn=turn,
-        role=_ROLES[role],
-        kind=_KINDS[kind],
-        content=content,
-        tool_calls=read_tool_calls(calls) if calls else (),
-        tool_call_id=call_id,
-        tool_name=tool,
-        tokens=tokens,
-        finish_reason=finish_reason,
-        at=at,
-        sender=None if sender_id is None else Person(id=sender_id, name=sender_name or ""),
-        platform_message_ids=read_strings(platform_ids) if platform_ids else (),
-        undone_by=undone_by,
+    made = object.__new__(Message)
+    values = (
+        *(row_id, session_id, turn, _ROLES[role], _KINDS[kind], content),
+        *(read_tool_calls(calls), call_id, tool, tokens, finish_reason, at, undone_by),
+        None if sender_id is None else Person(id=sender_id, name=sender_name or ""),
+        read_strings(platform_ids),
     )
+    for fill, value in zip(_SLOTS, values, strict=True):
+        fill(made, value)
+    return made
 
 
 def appended(new: NewMessage, row_id: int, session: SessionId, turn: TurnId | None) -> Message:

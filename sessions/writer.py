@@ -36,7 +36,7 @@ QUEUE_BOUND = 10_000
 BATCH_BOUND = 256
 """Operations in one transaction, so that no commit takes long."""
 
-IDLE_SECONDS = 1.0
+IDLE_SECONDS = 5.0
 """Quiet time after which the log is moved into the database."""
 
 

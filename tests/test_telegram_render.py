@@ -86,13 +86,13 @@ def test_entities_lie_within_the_words_and_on_whole_characters(markdown: str) ->
 
 @given(MARKDOWN)
 def test_what_is_sent_is_never_longer_than_what_was_measured(markdown: str) -> None:
-    text, _ = render(Outbound(key="k", origin=ORIGIN, markdown=markdown))
+    text, _ = render(Outbound(key="k", origin=ORIGIN, markdown=markdown), longest=measure(markdown))
     assert utf16(text) <= measure(markdown)
 
 
 @given(MARKDOWN, st.integers(80, 200))
 def test_every_piece_of_a_long_answer_fits(markdown: str, limit: int) -> None:
     for piece in split(markdown * 5, Limits(text=limit, measure=measure)):
-        text, _ = render(Outbound(key="k", origin=ORIGIN, markdown=piece))
+        text, _ = render(Outbound(key="k", origin=ORIGIN, markdown=piece), longest=limit)
         assert utf16(text) <= limit
         assert text.strip()

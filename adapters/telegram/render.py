@@ -15,8 +15,8 @@ LONGEST = 4096
 MOST_ENTITIES = 100
 """Telegram ignores those beyond."""
 
-_GROWS = re.compile(r"^[ \t]*(?:\|?[ \t]*:?-+:?[ \t]*\||(?:[-*+]|\d+[.)])[ \t]*$)", re.MULTILINE)
-"""What gets longer when it is drawn: tables, known by the line below their head, and items with nothing in them."""
+_GROWS = re.compile(r"^[ \t]*(?:\|?[ \t]*:?-+:?[ \t]*\||(?:[-*+]|\d+[.)])[ \t]*(?:$|[-*+]|\d+[.)]))", re.MULTILINE)
+"""What gets longer when it is drawn: tables, known by the line below their head, and items with no words in them."""
 
 
 def _style() -> RenderConfig:
@@ -32,13 +32,16 @@ def _style() -> RenderConfig:
 STYLE = _style()
 
 
-def render(out: Outbound) -> tuple[str, tuple[MessageEntity, ...]]:
-    """What to send: the words, and what covers them. Where nothing would be left to read, the words as they stand."""
+def render(out: Outbound, longest: int = LONGEST) -> tuple[str, tuple[MessageEntity, ...]]:
+    """What to send: the words, and what covers them.
+
+    Where nothing would be left to read, or more than `longest` of what fits undrawn: the words as they stand.
+    """
     text, found = ("", []) if out.plain else convert(out.markdown, config=STYLE)
     text = text.rstrip()
-    if not text:
-        return out.markdown, ()
     end = utf16(text)
+    if not text or end > longest >= utf16(out.markdown):
+        return out.markdown, ()
     entities = (
         MessageEntity(each.type, each.offset, min(each.length, end - each.offset), url=each.url, language=each.language)
         for each in found
