@@ -14,7 +14,7 @@ from hermes.sessions.model import ToolCall
 from worlds.books import weather_a_storm
 from worlds.llm import Asked, End, LlmWorld, Say
 from worlds.person import program
-from worlds.scene import Slow, query, scene, settled, within
+from worlds.scene import Slow, query, scene, shown, within
 
 pytestmark = pytest.mark.crash
 
@@ -110,7 +110,7 @@ async def test_a_turn_that_kills_the_gateway_twice_is_put_aside_and_the_chat_is_
         await talk.say("chat", "bad")
         await daemon.restart()
         await daemon.restart()
-        await settled(daemon)
+        await shown(daemon)
         ((told, outcome),) = query(daemon, "SELECT markdown, state FROM outbox")  # a page may be back only later
         assert ("made no progress" in told, outcome) == (True, "sent")
         assert len(world.journal) == 2
