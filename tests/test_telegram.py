@@ -205,6 +205,14 @@ class TestPolls:
         async with listening(rig_of(world, adapter)) as ear:
             assert [event.text for event in await ear.hear()] == ["keep me"]
 
+    @pytest.mark.parametrize("body", ["[]", "{", '{"ok":true,"result":{"username":"x"}}'])
+    async def test_a_server_of_something_else_is_told_from_a_bug(
+        self, world: TelegramWorld, adapter: Telegram, body: str
+    ) -> None:
+        world.will("getMe", Garbage(body))
+        with pytest.raises(Unreachable):
+            await asyncio.wait_for(adapter.listen(Ear().emit), 10)
+
     async def test_another_receiver_of_the_same_bot_is_named_with_what_to_do(
         self, world: TelegramWorld, adapter: Telegram
     ) -> None:

@@ -1,10 +1,10 @@
 """The adapter: one poll after another in, plain calls out."""
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import structlog
@@ -33,6 +33,8 @@ from hermes.adapters.telegram.render import LONGEST, measure, render
 from hermes.errors import Refusal, Rejected, Unreachable
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 OFFICIAL = "https://api.telegram.org"
 
@@ -101,12 +103,12 @@ class Telegram:
             connection_pool_size=2, read_timeout=self._patience.answer, connect_timeout=self._patience.connect
         ) as request:
             bot = self._client(request)
+            me = await self._read(request, f"{bot.base_url}/getMe", _me, within=self._patience.answer)
             with translated(self._around.instance):
-                user = await bot.get_me()
                 await bot.delete_webhook()  # while there is one, nobody may poll; what waits is kept
                 await self._offer_commands(bot)
             self.pulse.beat()
-            await self._poll(bot, request, emit, Me(id=user.id, username=user.username or ""))
+            await self._poll(bot, request, emit, me)
 
     async def _offer_commands(self, bot: Bot) -> None:
         """The menu of commands: the first language is for everybody who speaks none of the others."""
@@ -144,14 +146,17 @@ class Telegram:
         """The answer to one poll, unread: one update that the library cannot read must not hold up the others."""
         asked = {"timeout": int(self._patience.poll), "allowed_updates": UPDATES}
         query = urlencode(asked if offset is None else {**asked, "offset": offset})
-        url, wait = f"{bot.base_url}/getUpdates?{query}", self._patience.poll + self._patience.answer
+        wait = self._patience.poll + self._patience.answer
+        return await self._read(request, f"{bot.base_url}/getUpdates?{query}", _in_order, within=wait)
+
+    async def _read(self, request: HTTPXRequest, url: str, read: Callable[[Any], T], *, within: float) -> T:
+        """What `read` makes of an answer: of what we need and no more, so that odd servers do as well."""
         try:
             with translated(self._around.instance):
-                found: Any = await request.post(url=url, read_timeout=wait)
-            return sorted(found, key=lambda raw: int(raw["update_id"]))
-        except (KeyError, TypeError, ValueError) as error:
+                return read(await request.post(url=url, read_timeout=within))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             name = self._around.instance
-            raise Unreachable(name, "the server answered a poll with something else than updates") from error
+            raise Unreachable(name, "the server's answer is none of the Bot API's") from error
 
     async def _hand_over(self, raw: Mapping[str, Any], bot: Bot, emit: Emit, me: Me) -> None:
         try:
@@ -203,6 +208,14 @@ class Telegram:
     def _refuse_if_too_long(self, text: str) -> None:
         if utf16(text) > LONGEST:
             raise Rejected(self._around.instance, Refusal.TOO_LONG)
+
+
+def _me(answer: Any) -> Me:
+    return Me(id=int(answer["id"]), username=answer.get("username") or "")
+
+
+def _in_order(answer: Any) -> list[Mapping[str, Any]]:
+    return sorted(answer, key=lambda raw: int(raw["update_id"]))
 
 
 def _thread(origin: Origin) -> int | None:
