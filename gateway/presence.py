@@ -36,7 +36,7 @@ CALL_SECONDS = 20.0
 """How long one call may take: what it would show is old by then."""
 
 LAST_CALL_SECONDS = 2 * CALL_SECONDS
-"""How long the end of a turn waits for a call that is under way and one behind it: none lands after the answer."""
+"""How long the end of a turn waits for what is being shown, so that none of it lands after the answer."""
 
 
 class Screen(Protocol):
@@ -167,6 +167,10 @@ class Line:
         async with self._turn:
             return await self._paces.call(self._chat, make, within=CALL_SECONDS)
 
+    async def whisper(self, make: Callable[[], Awaitable[T]], /) -> T:
+        """A call beside the others whose end nobody waits for. Raises PlatformError."""
+        return await self._paces.call(self._chat, make, within=TYPING_SECONDS)
+
     async def hang_up(self) -> None:
         """Let what is under way end, within bounds; nothing goes out afterwards."""
         try:
@@ -226,7 +230,7 @@ class Typing:
     async def run(self) -> None:
         while True:
             try:
-                await self._line.call(lambda: self._adapter.typing(self._work.inbound.origin))
+                await self._line.whisper(lambda: self._adapter.typing(self._work.inbound.origin))
             except PlatformError as error:
                 log.debug("typing.failed", turn=self._work.turn, reason=error.detail)
             await self._clock.sleep(TYPING_SECONDS)

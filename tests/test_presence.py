@@ -245,6 +245,14 @@ class TestSigns:
             await _advance(h, 3 * TYPING_SECONDS)
             assert len(h.room.typed) == 4
 
+    async def test_a_platform_that_is_slow_to_show_it_does_not_hold_up_the_answer(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model, live=True) as h:
+            h.room.stuck_typing = True
+            question = await think(h, model)
+            await finish(h, question, "Done.")
+            assert h.room.texts() == ["Done."]
+
     async def test_a_long_silence_is_explained_in_the_message_that_becomes_the_answer(self, tmp_path: Path) -> None:
         model = HandModel()
         async with house(tmp_path, model=model, live=True) as h:

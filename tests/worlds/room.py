@@ -27,6 +27,8 @@ class TroubledRoom(Room):
         """The message and its new text, of every edit that was made."""
         self.typed: list[str] = []
         """The chats in which somebody was seen typing."""
+        self.stuck_typing = False
+        """Who says that somebody types waits for ever."""
         self._edit_troubles: deque[PlatformError] = deque()
         self._send_troubles: deque[PlatformError | None] = deque()
         self._link_troubles: deque[Exception] = deque()
@@ -136,3 +138,5 @@ class LiveLoopback(Loopback):
     async def typing(self, origin: Origin) -> None:
         """Somebody types."""
         self.room.see_typing(origin.chat_id)
+        if self.room.stuck_typing:
+            await asyncio.Event().wait()
