@@ -117,7 +117,7 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce, fuse: 
                 listens_at(address.url, doors.key)
                 started = Started(address=address, code=doors.new_code(), model=choice.why, warning=_warning(home))
                 await _live(home, app, node, watch, fuse, stopping, tasks, lambda: announce(started))
-                fuse.light(STOP_MARGIN)
+                fuse.light(2 * STOP_MARGIN)
                 await links.aclose()  # before the server: what hangs on open connections is let go of first
 
 

@@ -126,7 +126,10 @@ class Writer:
             self._wake.notify()
 
     def stuck_for(self) -> float:
-        """Seconds since the thread last made progress while work was waiting; 0 when nothing waits."""
+        """Seconds since the thread last made progress while work was waiting; 0 when nothing waits.
+
+        Waiting for another process's lock counts as progress: it asks again and again, and gives up in time.
+        """
         with self._wake:
             return time.monotonic() - self._progress if any(self._lanes) else 0.0
 
@@ -216,7 +219,7 @@ class Writer:
             except dbapi.OperationalError as error:
                 if cause(error) not in CONTENTION:
                     raise
-                now = time.monotonic()
+                now = self._progress = time.monotonic()  # asking again is progress: the lock is somebody else's
                 late = [job for job in jobs if job.give_up_at <= now or self._closing]
                 self._fail(late, StoreLocked(f"{self._path}: another process has been writing for too long."))
                 jobs[:] = [job for job in jobs if job not in late]

@@ -174,3 +174,28 @@ async def test_no_thread_is_left_behind(tmp_path: Path) -> None:
         await writer.submit(note("a"))
         await writer.close()
     assert [thread for thread in threading.enumerate() if thread.name == "hermes-writer"] == []
+
+
+async def test_a_thread_that_hangs_is_stuck_and_one_that_waits_for_a_lock_is_not(writer: Writer, path: Path) -> None:
+    hung, go_on = threading.Event(), threading.Event()
+
+    def hang(_: Connection) -> None:
+        hung.set()
+        go_on.wait(20)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(writer.submit(hang))
+        await asyncio.to_thread(hung.wait, 20)
+        group.create_task(writer.submit(note("behind")))
+        await asyncio.to_thread(threading.Event().wait, 0.6)
+        assert writer.stuck_for() > 0.5
+        go_on.set()
+    with closing(connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(writer.submit(note("waits")))
+            group.create_task(writer.submit(note("waits too")))
+            await asyncio.to_thread(threading.Event().wait, 1.2)
+            assert writer.stuck_for() < 0.5
+            other.execute("COMMIT")
+    assert writer.stuck_for() == 0.0
