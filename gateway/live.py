@@ -17,6 +17,9 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+LEAST_INTERVAL = 0.02
+"""Seconds; who configures no interval at all shall not keep the loop busy."""
+
 QUIET_SECONDS = 60.0
 """Without new words for this long, the message says that work goes on, and for how long it has."""
 
@@ -97,7 +100,7 @@ class LiveAnswer:
 
     def _interval(self) -> float:
         """Seconds between two edits: as configured, in rooms no more than the platform allows."""
-        wanted = self._node.config().gateway.streaming.edit_interval_seconds
+        wanted = max(LEAST_INTERVAL, self._node.config().gateway.streaming.edit_interval_seconds)
         if self._work.inbound.origin.kind is ChatKind.DIRECT:
             return wanted
         return max(wanted, 60.0 / self._adapter.limits.edits_per_minute)
@@ -105,7 +108,8 @@ class LiveAnswer:
     def _picture(self) -> str:
         """What the message should show now; empty: there is nothing to show yet."""
         limits, state = self._adapter.limits, self._state()
-        (words, *more) = split(self._words, limits) or ("",)
+        start = self._words[: 2 * limits.text]  # enough for a first piece, however long the answer has become
+        (words, *more) = split(start, limits) or ("",)
         if not state or more:
             return words
         both = f"{words}\n\n{state}".strip()
