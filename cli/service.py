@@ -40,8 +40,12 @@ def install(environ: Mapping[str, str], *, system: bool, dry_run: bool) -> None:
         path.write_text(service.text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"Cannot write {path}: {error.strerror}. {_advice(system)}") from error
-    _systemctl(service, "daemon-reload")
-    _systemctl(service, "enable", service.name)
+    try:
+        _systemctl(service, "daemon-reload")
+        _systemctl(service, "enable", service.name)
+    except UserError:
+        path.unlink()  # a unit that nobody has enabled would look like an installed one
+        raise
     print(f"Installed {path}. Start it with: hermes gateway start")
     if not system and _ends_with_the_login():
         print("It will end when you log out. To keep it running: loginctl enable-linger")

@@ -78,6 +78,7 @@ class TestInstall:
         assert done.returncode == 1
         assert "Failed to connect to bus: No medium found" in done.stderr
         assert "a login of its own" in done.stderr
+        assert list(machine.unit.iterdir()) == []
 
     def test_it_is_taken_away_again_and_the_home_stays(self, machine: Machine) -> None:
         machine.hermes("install")
