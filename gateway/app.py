@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from functools import partial
 
+import structlog
+
 from hermes.adapters.base import Accepted, Event, HasPulse, Origin, PlatformAdapter, Pulse
 from hermes.agent.models.base import ChatModel
 from hermes.agent.tools.memory import Memory
 from hermes.agent.tools.registry import Toolbox
 from hermes.agent.tools.session_search import SessionSearch
+from hermes.errors import UserError
 from hermes.gateway.access import Role, memory_owner
 from hermes.gateway.addresses import Addresses
 from hermes.gateway.closing import Closing
@@ -28,6 +31,8 @@ from hermes.gateway.thinking import Thinker
 from hermes.gateway.turn import SHUTDOWN, Turns
 from hermes.gateway.work import RunningTurns
 from hermes.home import Home
+
+log = structlog.get_logger(__name__)
 
 FLUSH_SECONDS = 10.0
 """How long each later stage of a stop may take."""
@@ -127,8 +132,11 @@ class App:
 
 
 async def _memory_follows(memory: Memory, old: Origin, new: Origin) -> None:
-    """What the agent keeps about a room goes with it."""
-    await memory.rename(memory_owner(Role.GUEST, old, shared=True), memory_owner(Role.GUEST, new, shared=True))
+    """What the agent keeps about a room goes with it. Files that cannot be moved stay: the conversation goes on."""
+    try:
+        await memory.rename(memory_owner(Role.GUEST, old, shared=True), memory_owner(Role.GUEST, new, shared=True))
+    except UserError as error:
+        log.warning("memory.left_behind", platform=old.platform, reason=str(error))
 
 
 def _pulse(adapter: PlatformAdapter) -> Pulse | None:

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from hermes.adapters.base import ChatKind, Moved, Origin
+from hermes.agent.tools.memory import Memory
 from hermes.errors import ChatMoved
 from hermes.gateway.routing import KeyPolicy, session_key
 from worlds.hand import HandModel
@@ -130,4 +131,18 @@ async def test_a_rooms_memory_goes_with_it(tmp_path: Path) -> None:
         question = await model.question()
         assert "we meet on Fridays" in question.request.system
         question.answer("Fridays.")
+        await h.quiet()
+
+
+async def test_notes_that_cannot_be_moved_do_not_stop_the_conversation(tmp_path: Path) -> None:
+    async with house(tmp_path, model=echo(), group_sessions_per_user=False) as h:
+        await ask(h, "before", OLD)
+        await h.room.shows(1)
+        memory = Memory(tmp_path / "memory")
+        memory._home(f"loopback:room:{OLD}").mkdir(parents=True)
+        memory._home(f"loopback:room:{NEW}").symlink_to("nowhere")  # no folder can take its place
+        h.room.fail_sends(ChatMoved("loopback", NEW))
+        await ask(h, "after", OLD)
+        await h.room.shows(2)
+        assert h.room.last().chat == NEW
         await h.quiet()
