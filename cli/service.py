@@ -4,6 +4,7 @@ Without a unit, `stop` still ends the gateway that somebody runs on this home.
 """
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -33,18 +34,16 @@ def install(environ: Mapping[str, str], *, system: bool, dry_run: bool) -> None:
         print(service.text, end="")
         return
     if system:
+        _refuse_without_home(service)
         _refuse_without_account()
     path = _path(service, environ)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(service.text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"Cannot write {path}: {error.strerror}. {_advice(system)}") from error
+    before = path.read_bytes() if path.exists() else None
+    _put(path, service.text.encode(), system=system)
     try:
         _systemctl(service, "daemon-reload")
         _systemctl(service, "enable", service.name)
     except UserError:
-        path.unlink()  # a unit that nobody has enabled would look like an installed one
+        _put_back(path, before)
         raise
     print(f"Installed {path}. Start it with: hermes gateway start")
     if not system and _ends_with_the_login():
@@ -135,6 +134,22 @@ def _installed_or_refuse(environ: Mapping[str, str]) -> Service:
     return service
 
 
+def _put(path: Path, unit: bytes, *, system: bool) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(unit)
+    except OSError as error:
+        raise UserError(f"Cannot write {path}: {error.strerror}. {_advice(system)}") from error
+
+
+def _put_back(path: Path, before: bytes | None) -> None:
+    """As if nothing had been tried: a unit that nobody has enabled would look like an installed one."""
+    if before is None:
+        path.unlink()
+    else:
+        path.write_bytes(before)
+
+
 def _refuse_without_account() -> None:
     import pwd
 
@@ -145,6 +160,15 @@ def _refuse_without_account() -> None:
             f"The service runs as {ACCOUNT}, and there is no such account. Make one first:\n"
             f"  useradd --system --home-dir {SYSTEM_HOME} --shell /usr/sbin/nologin {ACCOUNT}"
         ) from error
+
+
+def _refuse_without_home(service: Service) -> None:
+    """systemd makes the usual home only."""
+    if service.home != SYSTEM_HOME and not service.home.is_dir():
+        raise UserError(
+            f"There is no folder {service.home} for the service to work in. Make it first:\n"
+            f"  install --directory --owner={ACCOUNT} --group={ACCOUNT} --mode=700 {shlex.quote(str(service.home))}"
+        )
 
 
 # -- systemd ---------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ SUPERVISION: Sequence[str] = (
     "RestartForceExitStatus=75",
     "# A start may migrate a large store first.",
     "TimeoutStartSec=900",
-    "# gateway.drain_seconds (60), 45 s to flush and close, and a margin. With a longer drain, raise it too.",
+    "# gateway.drain_seconds (60), 45 s to flush and close, and a margin. A longer drain asks for more by itself.",
     "TimeoutStopSec=120",
     "# The signal goes to the gateway alone: it ends the embedded model itself, after the last answer.",
     "KillMode=mixed",

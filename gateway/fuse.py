@@ -20,13 +20,22 @@ class Fuse:
         """From now on there are so many seconds."""
         faulthandler.dump_traceback_later(seconds, exit=True, file=self._out)
 
+    def trace(self) -> None:
+        """Write down where every thread stands now."""
+        faulthandler.dump_traceback(self._out)
+
 
 @contextmanager
 def burning(out: TextIO, seconds: float) -> Iterator[Fuse]:
-    """A fuse that is lit for `seconds`, and put out when the block is left."""
+    """A fuse that is lit for `seconds`, and put out when the block is left.
+
+    Who is ended by SIGABRT meanwhile, as systemd's watchdog does it, leaves the same trace.
+    """
     fuse = Fuse(out)
+    faulthandler.enable(out)
     fuse.light(seconds)
     try:
         yield fuse
     finally:
         faulthandler.cancel_dump_traceback_later()
+        faulthandler.disable()

@@ -1,7 +1,10 @@
 """Whether this process is well: each task that must not stop says by when it will be heard of again."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
+from types import CoroutineType
+from typing import Any
 
 import structlog
 
@@ -24,11 +27,11 @@ FUSE_SECONDS = 180.0
 
 
 class Watch:
-    """The facts behind /readyz and the watchdog. `vitals` give the seconds that each task is late."""
+    """The facts behind /readyz and the watchdog. `vitals` give each task's name and how many seconds it is late."""
 
     def __init__(self, links: Mapping[str, Link], vitals: Mapping[str, Callable[[], float]]) -> None:
         self._links = links
-        self._vitals = {**vitals, **{f"adapter {name}": link.vital.late for name, link in links.items()}}
+        self._vitals = {**vitals, **{name: link.vital.late for name, link in links.items()}}
         self.word = "starting"
 
     def add(self, name: str, late: Callable[[], float]) -> None:
@@ -53,11 +56,36 @@ class Watch:
         (a container's engine) starts it anew.
         """
         wait = min(ROUND_SECONDS, (notifier.watchdog_seconds or 2 * ROUND_SECONDS) / 2)
+        known: list[str] = []
         while True:
             stuck = self.stuck()
-            if stuck:
-                log.error("watchdog.silent", stuck=stuck)
-            else:
+            if stuck != known:
+                _tell(stuck, fuse)
+                known = stuck
+            if not stuck:
                 notifier.alive()
                 fuse.light(FUSE_SECONDS)
             await clock.sleep(wait)
+
+
+def _tell(stuck: Collection[str], fuse: Fuse) -> None:
+    """Into the log: who is stuck from now on, and where. Threads are in the trace, tasks are not."""
+    if stuck:
+        log.error("watchdog.stuck", stuck=stuck, where=whereabouts(stuck))
+        fuse.trace()
+    else:
+        log.warning("watchdog.well_again")
+
+
+def whereabouts(names: Collection[str]) -> dict[str, str]:
+    """Where the running loop's tasks of these names wait: one call inside the other."""
+    return {task.get_name(): _calls(task) for task in asyncio.all_tasks() if task.get_name() in names}
+
+
+def _calls(task: asyncio.Task[Any]) -> str:
+    calls: list[str] = []
+    inner: object = task.get_coro()
+    while isinstance(inner, CoroutineType) and inner.cr_frame is not None:
+        calls.append(f"{inner.cr_code.co_qualname}:{inner.cr_frame.f_lineno}")
+        inner = inner.cr_await
+    return " > ".join(calls)

@@ -1,5 +1,6 @@
 """A process that makes no progress ends itself, with a trace that says where it stood."""
 
+import signal
 import subprocess
 import sys
 import textwrap
@@ -43,3 +44,15 @@ def test_who_renews_it_goes_on() -> None:
 def test_who_leaves_in_time_is_not_followed() -> None:
     done = run("pass\n    import atexit; atexit.register(time.sleep, 0.5)")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_who_is_aborted_from_outside_leaves_the_same_trace() -> None:
+    done = run("import os; os.abort()")  # what systemd's watchdog does, from inside
+    assert done.returncode == -signal.SIGABRT
+    assert "stands_still" in done.stderr
+
+
+def test_a_trace_on_the_way_ends_nothing() -> None:
+    done = run("fuse.trace()")
+    assert (done.returncode, done.stdout) == (0, "left in time\n")
+    assert "stands_still" in done.stderr

@@ -80,6 +80,20 @@ class TestInstall:
         assert "a login of its own" in done.stderr
         assert list(machine.unit.iterdir()) == []
 
+    def test_a_refusal_leaves_the_unit_that_was_there_before(self, machine: Machine) -> None:
+        machine.hermes("install")
+        unit = machine.unit / machine.name
+        unit.write_text("# the one before\n", encoding="utf-8")
+        machine.manager.will("daemon-reload", code=1, err="Refused")
+        assert machine.hermes("install").returncode == 1
+        assert unit.read_text(encoding="utf-8") == "# the one before\n"
+
+    def test_a_home_that_systemd_does_not_make_has_to_be_there(self, machine: Machine) -> None:
+        missing = machine.shell.home.root / "not there"
+        done = machine.shell.hermes("gateway", "install", "--system", HERMES_HOME=str(missing))
+        assert done.returncode == 1
+        assert f"--mode=700 '{missing}'" in done.stderr
+
     def test_it_is_taken_away_again_and_the_home_stays(self, machine: Machine) -> None:
         machine.hermes("install")
         name = machine.name

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from structlog.testing import capture_logs
+
 from fakes import VirtualClock, settle
 from hermes.errors import Unreachable
 from hermes.gateway.fuse import Fuse
@@ -17,14 +19,18 @@ from hermes.gateway.watch import FUSE_SECONDS, LATE_SECONDS, ROUND_SECONDS, Watc
 
 
 class CountedFuse(Fuse):
-    """Burns nothing; remembers how often it was lit."""
+    """Burns nothing; remembers what it was asked for."""
 
     def __init__(self) -> None:
         super().__init__(io.StringIO())
         self.lit: list[float] = []
+        self.traces = 0
 
     def light(self, seconds: float) -> None:
         self.lit.append(seconds)
+
+    def trace(self) -> None:
+        self.traces += 1
 
 
 def test_readiness_tells_the_word_and_each_link() -> None:
@@ -57,7 +63,7 @@ def test_what_is_stuck_is_named_and_the_gateway_is_not_ready() -> None:
     assert (watch.readiness().ready, watch.readiness().word) == (False, "stuck: store")
     link.vital.expect(-LATE_SECONDS - 1)
     housekeeping.expect(-LATE_SECONDS - 1)
-    assert watch.readiness().word == "stuck: store, adapter telegram, housekeeping"
+    assert watch.readiness().word == "stuck: store, telegram, housekeeping"
 
 
 def test_who_is_late_only_for_a_while_or_waits_for_what_may_never_come_is_well() -> None:
@@ -107,6 +113,7 @@ async def test_the_watchdog_is_silent_while_a_task_is_stuck_and_fed_again_after_
         late[0] = LATE_SECONDS + 1
         await clock.advance(10 * ROUND_SECONDS)
         assert (heard(manager), len(fuse.lit)) == ([], 1)
+        assert fuse.traces == 1
         late[0] = 0.0
         await clock.advance(ROUND_SECONDS)
         assert (heard(manager), len(fuse.lit)) == ([b"WATCHDOG=1"], 2)
@@ -122,3 +129,27 @@ async def test_without_a_manager_the_fuse_is_renewed_all_the_same(tmp_path: Path
     async with fed(tmp_path, lambda: 0.0, manager_seconds=None) as (clock, _, fuse):
         await clock.advance(2 * ROUND_SECONDS)
         assert len(fuse.lit) == 3
+
+
+async def test_the_log_says_who_is_stuck_and_where_and_when_it_is_well_again(tmp_path: Path) -> None:
+    answer, late = asyncio.Event(), [0.0]
+
+    async def ask_the_platform() -> None:
+        await answer.wait()
+
+    async def listen() -> None:
+        await ask_the_platform()
+
+    with capture_logs() as lines:
+        async with asyncio.TaskGroup() as tasks, fed(tmp_path, lambda: late[0]) as (clock, _, _):
+            tasks.create_task(listen(), name="store")
+            late[0] = LATE_SECONDS + 1
+            await clock.advance(3 * ROUND_SECONDS)
+            late[0] = 0.0
+            await clock.advance(3 * ROUND_SECONDS)
+            answer.set()
+    first, last = lines
+    assert (first["event"], first["stuck"]) == ("watchdog.stuck", ["store"])
+    calls = [call.split(".")[-1].split(":")[0] for call in first["where"]["store"].split(" > ")]
+    assert calls == ["listen", "ask_the_platform", "wait"]
+    assert last["event"] == "watchdog.well_again"
