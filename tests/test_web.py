@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hermes.adapters.base import CanServe, CanStream, Guard, Origin, Outbound
 from hermes.adapters.web import frames
-from hermes.adapters.web.adapter import QUEUED_FRAMES, QUEUED_GLIMPSES, Peer
+from hermes.adapters.web.adapter import BACK_SECONDS, QUEUED_FRAMES, QUEUED_GLIMPSES, Peer
 from hermes.adapters.web.page import FOLDER, assemble
 from hermes.errors import StoreLocked
 from worlds.web_world import COOKIE, SECRET, WebWorld
@@ -98,8 +98,20 @@ async def test_glimpses_of_words_and_tools_are_streamed(world: WebWorld) -> None
     assert ended["done"] is True
 
 
+async def test_what_is_due_just_after_a_start_waits_for_the_pages_that_were_open_before(world: WebWorld) -> None:
+    assert world.adapter is not None
+    notice = Outbound(key="k8", origin=Origin(platform="web", chat_id="kitchen"), markdown="Put aside.")
+    async with asyncio.TaskGroup() as tasks:
+        sending = tasks.create_task(world.adapter.send(notice))
+        await asyncio.sleep(0)
+        assert not sending.done()
+        async with page_of(world) as socket:
+            assert (await heard(socket))["markdown"] == "Put aside."
+
+
 async def test_an_answer_without_any_open_page_is_sent_all_the_same(world: WebWorld) -> None:
     assert world.adapter is not None
+    await world.clock.advance(BACK_SECONDS)
     receipt = await world.adapter.send(Outbound(key="k9", origin=Origin(platform="web", chat_id="c"), markdown="Hi"))
     assert receipt.message_ids == ("k9",)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import BaseModel, ConfigDict
@@ -38,6 +38,8 @@ SEND_SECONDS = 20.0
 CLOSE_SECONDS = 5.0
 """How long a page has to agree to the end of its socket."""
 HEARTBEAT_SECONDS = 30.0
+BACK_SECONDS = 5.0
+"""How long after a start the pages that were open before it have to come back."""
 
 
 class WebConfig(BaseModel):
@@ -107,6 +109,8 @@ class WebChat:
         self._clock = surroundings.clock
         self._document = document
         self._peers: set[Peer] = set()
+        self._visited = asyncio.Event()
+        self._opened = surroundings.clock.monotonic()
         self._emit: Emit | None = None
 
     async def listen(self, emit: Emit) -> None:
@@ -123,11 +127,21 @@ class WebChat:
             peer.leave()
 
     async def send(self, out: Outbound) -> Receipt:
-        """Show `out` on every open page. A page that is not open reads it from the store later."""
+        """Show `out` on every open page. A page that is not open reads answers from the store later.
+
+        Just after a start the first page is waited for: what is due then may be a notice that no store holds.
+        """
+        await self._pages_are_back()
         frame = frames.answered(out)
         for peer in self._peers:
             peer.post(frame)
         return Receipt((out.key,))
+
+    async def _pages_are_back(self) -> None:
+        left = self._opened + BACK_SECONDS - self._clock.monotonic()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, left)):
+                await self._visited.wait()
 
     def progress(self, glimpse: Progress) -> None:
         """Show what is being thought to whoever watches."""
@@ -164,6 +178,7 @@ class WebChat:
     def _joined(self) -> Iterator[Peer]:
         peer = Peer()
         self._peers.add(peer)
+        self._visited.set()
         try:
             yield peer
         finally:

@@ -62,14 +62,6 @@ async def settled(daemon: Daemon) -> None:
             await asyncio.sleep(POLL)
 
 
-async def shown(daemon: Daemon) -> None:
-    """Wait until something was owed, and no duty is open any more."""
-    async with asyncio.timeout(PATIENCE):
-        while not query(daemon, "SELECT 1 FROM outbox"):
-            await asyncio.sleep(POLL)
-    await settled(daemon)
-
-
 async def within(coming: Awaitable[T]) -> T:
     """Wait, but not for ever."""
     async with asyncio.timeout(PATIENCE):
