@@ -1,5 +1,7 @@
 """Chats that go on under another id: everything that is kept for one follows it in one transaction."""
 
+import json
+
 from hermes.sessions.dbapi import Connection
 from hermes.sessions.model import Move, SessionKey
 from hermes.sessions.readers import Readers
@@ -42,7 +44,7 @@ def _move(connection: Connection, move: Move) -> tuple[SessionKey, ...]:
 
 def _move_routes(connection: Connection, move: Move) -> None:
     """The conversation keeps its key's place: one that began under the new id in between is only left its history."""
-    near = connection.execute("SELECT key, origin FROM routes WHERE instr(origin, ?) > 0", (move.chat_id,)).fetchall()
+    near = connection.execute("SELECT key, origin FROM routes WHERE instr(origin, ?) > 0", (_named(move),)).fetchall()
     for key, origin in near:
         moved = move.follow(origin)
         if moved is not None:
@@ -77,7 +79,7 @@ def _move_events(connection: Connection, move: Move) -> tuple[SessionKey, ...]:
     """Open events; gives their keys. An event keeps its chat's old id, which its redelivery would carry too."""
     waiting = connection.execute(
         "SELECT id, key, origin FROM inbox WHERE outcome IS NULL AND platform = ? AND instr(origin, ?) > 0 ORDER BY id",
-        (move.platform, move.chat_id),
+        (move.platform, _named(move)),
     ).fetchall()
     keys: dict[SessionKey, None] = {}
     for row, key, origin in waiting:
@@ -87,3 +89,8 @@ def _move_events(connection: Connection, move: Move) -> tuple[SessionKey, ...]:
             connection.execute("UPDATE turns SET key = ? WHERE key = ? AND ended_at IS NULL", (moved.key, key))
             keys[moved.key] = None
     return tuple(keys)
+
+
+def _named(move: Move) -> str:
+    """The chat's id as every origin of it holds it: whoever does not hold it need not be read."""
+    return json.dumps(move.chat_id, ensure_ascii=False)

@@ -113,6 +113,8 @@ class Writer:
                 raise StoreUnavailable(f"{self._path}: the store is closed.")
             if sum(map(len, self._lanes)) >= QUEUE_BOUND:
                 raise StoreLocked(f"{self._path}: {QUEUE_BOUND} writes are waiting already. Try again in a minute.")
+            if not any(self._lanes):
+                self._progress = time.monotonic()  # until now there was nothing to make progress with
             self._lanes[lane].append(job)
             if not self._rung:  # whoever else has something to write in this round of the loop joins the transaction
                 self._rung = True

@@ -36,6 +36,25 @@ def note(name: str) -> Callable[[Connection], None]:
     return op
 
 
+class Held:
+    """An operation that the writer's thread hangs in until it is let go."""
+
+    def __init__(self) -> None:
+        self._entered, self._let_go = threading.Event(), threading.Event()
+
+    def __call__(self, _: Connection) -> None:
+        self._entered.set()
+        self._let_go.wait(20)
+
+    async def entered(self) -> None:
+        """Wait until the thread hangs."""
+        await asyncio.to_thread(self._entered.wait, 20)
+
+    def let_go(self) -> None:
+        """The thread goes on."""
+        self._let_go.set()
+
+
 def names(path: Path) -> list[str]:
     with closing(connect(path, read_only=True)) as connection:
         return [name for (name,) in connection.execute("SELECT name FROM jobs ORDER BY name")]
@@ -47,24 +66,20 @@ async def test_what_is_awaited_is_on_disk(writer: Writer, path: Path) -> None:
 
 
 async def test_what_queues_up_is_committed_together(writer: Writer, path: Path) -> None:
-    held, entered = threading.Event(), threading.Event()
-
-    def block(_: Connection) -> None:
-        entered.set()
-        held.wait(10)
+    held = Held()
 
     def changes(connection: Connection) -> int:
         return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     with closing(connect(path, read_only=True)) as watcher:
         async with asyncio.TaskGroup() as group:
-            group.create_task(writer.submit(block))
-            await asyncio.to_thread(entered.wait, 10)
+            group.create_task(writer.submit(held))
+            await held.entered()
             for number in range(50):
                 group.create_task(writer.submit(note(f"{number:02}")))
             await asyncio.sleep(0)
             before = changes(watcher)
-            held.set()
+            held.let_go()
         assert changes(watcher) == before + 1
     assert len(names(path)) == 50
 
@@ -89,37 +104,27 @@ async def test_a_bad_write_fails_its_owner_alone(writer: Writer, path: Path) -> 
 
 async def test_turns_go_before_maintenance(writer: Writer) -> None:
     order: list[str] = []
-    held, entered = threading.Event(), threading.Event()
-
-    def block(_: Connection) -> None:
-        entered.set()
-        held.wait(10)
-
+    held = Held()
     async with asyncio.TaskGroup() as group:
-        group.create_task(writer.submit(block))
-        await asyncio.to_thread(entered.wait, 10)
+        group.create_task(writer.submit(held))
+        await held.entered()
         group.create_task(writer.submit(lambda _: order.append("tidy"), lane=Lane.MAINTENANCE))
         group.create_task(writer.submit(lambda _: order.append("turn")))
         await asyncio.sleep(0)
-        held.set()
+        held.let_go()
     assert order == ["turn", "tidy"]
 
 
 async def test_a_write_that_has_not_begun_can_be_withdrawn(writer: Writer, path: Path) -> None:
-    held, entered = threading.Event(), threading.Event()
-
-    def block(_: Connection) -> None:
-        entered.set()
-        held.wait(10)
-
+    held = Held()
     async with asyncio.TaskGroup() as group:
-        group.create_task(writer.submit(block))
-        await asyncio.to_thread(entered.wait, 10)
+        group.create_task(writer.submit(held))
+        await held.entered()
         withdrawn = group.create_task(writer.submit(note("withdrawn")))
         await asyncio.sleep(0)
         withdrawn.cancel()
         await asyncio.sleep(0)
-        held.set()
+        held.let_go()
     await writer.submit(note("after"))
     assert names(path) == ["after"]
 
@@ -177,19 +182,14 @@ async def test_no_thread_is_left_behind(tmp_path: Path) -> None:
 
 
 async def test_a_thread_that_hangs_is_stuck_and_one_that_waits_for_a_lock_is_not(writer: Writer, path: Path) -> None:
-    hung, go_on = threading.Event(), threading.Event()
-
-    def hang(_: Connection) -> None:
-        hung.set()
-        go_on.wait(20)
-
+    held = Held()
     async with asyncio.TaskGroup() as group:
-        group.create_task(writer.submit(hang))
-        await asyncio.to_thread(hung.wait, 20)
+        group.create_task(writer.submit(held))
+        await held.entered()
         group.create_task(writer.submit(note("behind")))
         await asyncio.to_thread(threading.Event().wait, 0.6)
         assert writer.stuck_for() > 0.5
-        go_on.set()
+        held.let_go()
     with closing(connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         async with asyncio.TaskGroup() as group:
@@ -199,3 +199,11 @@ async def test_a_thread_that_hangs_is_stuck_and_one_that_waits_for_a_lock_is_not
             assert writer.stuck_for() < 0.5
             other.execute("COMMIT")
     assert writer.stuck_for() == 0.0
+
+
+async def test_a_quiet_time_is_not_held_against_the_next_write(writer: Writer) -> None:
+    await asyncio.to_thread(threading.Event().wait, 0.6)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(writer.submit(note("first for a while")))
+        await asyncio.sleep(0)
+        assert writer.stuck_for() < 0.5

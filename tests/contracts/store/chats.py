@@ -81,6 +81,11 @@ class ChatsContract:
         assert found is not None
         assert (found[0].id, found[0].key) == (TurnId("t1"), key)
 
+    async def test_an_id_may_hold_any_character(self, store: Store) -> None:
+        await store.open(place_of('a"b\\').key, _birth('a"b\\'))
+        await store.chats.move(moving('a"b\\', "-1007"))
+        assert await store.find(place_of("-1007").key) is not None
+
     async def test_moving_twice_changes_nothing_more(self, store: Store) -> None:
         await store.open(place_of("-7").key, _birth("-7"))
         await store.chats.move(moving("-7", "-1007"))
