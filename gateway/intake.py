@@ -24,6 +24,11 @@ log = structlog.get_logger(__name__)
 QUEUE_BOUND = 100
 """Messages that may wait in one conversation; the next is refused with a sentence."""
 
+STALE_SECONDS = 48 * 3600.0
+"""What was said longer ago, by the platform's clock, is a replay of history: nobody waits for its answer any more.
+Twice of what Telegram keeps for a bot that was away.
+"""
+
 PAIRING_SECONDS = 3600.0
 NAME_CAP = 60
 
@@ -79,7 +84,9 @@ class Intake:
         else:
             why, text = refusal
             rejected = Settlement(rows=(), outcome=Outcome.REJECTED, why=why)
-            claim = await self._node.store.inbox.claim(arrival, settle=rejected, replies=_said(arrival, text))
+            claim = await self._node.store.inbox.claim(
+                arrival, settle=rejected, replies=_said(arrival, event.origin.chat_id, text)
+            )
         if not claim.fresh:
             return await self._repeat(claim.row)
         if claim.row.outcome is None:
@@ -117,6 +124,8 @@ class Intake:
 
     async def _refusal(self, event: Inbound, key: SessionKey) -> tuple[str, str] | None:
         """Why the event is not taken, and what to say (nothing: silence); None when it is."""
+        if event.at < self._node.clock.now() - STALE_SECONDS:
+            return "too old", ""
         verdict = await self._doorman.judge(event.origin)
         texts = self._node.texts.for_words(event.text)
         if isinstance(verdict, Denied):
@@ -222,7 +231,7 @@ class Pace:
         return 0.0
 
 
-def _said(arrival: Arrival, text: str) -> tuple[NewDelivery, ...]:
+def _said(arrival: Arrival, chat_id: str, text: str) -> tuple[NewDelivery, ...]:
     """A refusal's sentence as a duty; nothing for silence."""
     if not text:
         return ()
@@ -230,7 +239,7 @@ def _said(arrival: Arrival, text: str) -> tuple[NewDelivery, ...]:
         NewDelivery(
             key=f"refusal:{arrival.platform}:{arrival.chat_id}:{arrival.event_id}",
             platform=arrival.platform,
-            chat_id=arrival.chat_id,
+            chat_id=chat_id,
             origin=arrival.origin,
             markdown=text,
             at=arrival.at,

@@ -67,7 +67,7 @@ class Link:
         last, facts = self.pulse.last, replace(self._facts, last_sign=self.pulse.last)
         if last is None or facts.state is not LinkState.CONNECTING or last < facts.since:
             return facts
-        return replace(facts, state=LinkState.UP, reason="")
+        return replace(facts, state=LinkState.UP, reason="", streak=0)
 
     def heard(self) -> None:
         """An event came in: the link is up."""

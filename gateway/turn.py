@@ -46,6 +46,9 @@ from hermes.texts import Texts
 
 log = structlog.get_logger(__name__)
 
+LOOK_AHEAD = 100
+"""Waiting events that are looked at together."""
+
 FRUITLESS_STARTS = 2
 """Starts in a row without a new row after which a turn is parked: something about it kills the process."""
 
@@ -83,7 +86,7 @@ class Turns:
         """Do the next thing that waits for `key`; False when nothing does. Never raises: mailboxes live on."""
         inbox = self._node.store.inbox
         try:
-            rows = await inbox.waiting(key)
+            rows = await inbox.waiting(key, LOOK_AHEAD)
             begun = any(row.turn is not None for row in rows)
             found = await inbox.unfinished(key) if begun else None
         except StoreError as error:
@@ -125,7 +128,7 @@ class Turns:
             return await self._handle(letters[0])
         turn = batch(letters)
         ran = await self._begin(key, turn)
-        return not ran or len(turn) < len(rows)  # what comes later brings its own wake-up
+        return not ran or len(turn) < len(rows) or len(rows) == LOOK_AHEAD  # what comes later brings its own wake-up
 
     async def _handle(self, letter: Letter) -> bool:
         await self._desk.handle(letter)

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from fakes import settle
 from hermes.adapters.base import ChatKind, Moved, Origin
 from hermes.agent.tools.memory import Memory
 from hermes.errors import ChatMoved
@@ -145,4 +146,19 @@ async def test_notes_that_cannot_be_moved_do_not_stop_the_conversation(tmp_path:
         await ask(h, "after", OLD)
         await h.room.shows(2)
         assert h.room.last().chat == NEW
+        await h.quiet()
+
+
+async def test_a_refusal_takes_its_turn_where_people_are_now(tmp_path: Path) -> None:
+    async with house(tmp_path, kind="memory", model=echo(), gateway={"user_rate_per_minute": 1}) as h:
+        await h.hand(MOVED)
+        gate = h.room.hold(NEW)
+        await h.say("hi", chat=OLD, kind="group", user="ann")
+        await h.room.until(lambda: len(h.room.tries) == 1)
+        await h.say("hi", chat=OLD, kind="group", user="ann")
+        await settle(200)
+        assert len(h.room.tries) == 1  # the answer is still on its way, and a chat is written to in order
+        gate.set()
+        await h.room.shows(2)
+        assert [note.chat for note in h.room.shown] == [NEW, NEW]
         await h.quiet()

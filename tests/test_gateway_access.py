@@ -2,11 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+from hermes.adapters.base import Standing
+from hermes.gateway.intake import STALE_SECONDS
 from hermes.sessions.model import Outcome
 from worlds.hand import HandModel
 from worlds.house import House, both_stores, house
@@ -224,4 +227,28 @@ class TestRooms:
             await h.say("lunch?", chat="g", kind="group", user="ann")
             (await model.question()).answer("soup")
             assert await h.room.shows(1) == ["soup"]
+            await h.quiet()
+
+
+class TestHistory:
+    """What a platform replays."""
+
+    @both_stores
+    async def test_what_was_said_days_ago_is_recorded_and_not_answered(self, tmp_path: Path, kind: str) -> None:
+        model = HandModel()
+        async with house(tmp_path, kind=kind, model=model) as h:
+            old = replace(h.event("months ago"), at=h.clock.now() - STALE_SECONDS - 1)
+            assert (await h.hand(old)).standing is Standing.FRESH
+            row = await h.store.inbox.find("loopback", "c1", old.event_id)
+            assert row is not None
+            assert (row.outcome, row.why) == (Outcome.REJECTED, "too old")
+            await h.quiet()
+            assert (h.room.texts(), model.is_unasked) == ([], True)
+
+    async def test_what_was_said_while_we_were_away_for_a_day_is_answered(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model) as h:
+            await h.hand(replace(h.event("yesterday"), at=h.clock.now() - 24 * 3600.0))
+            (await model.question()).answer("today")
+            assert await h.room.shows(1) == ["today"]
             await h.quiet()

@@ -11,6 +11,7 @@ from fakes import VirtualClock
 from hermes.adapters.base import Hangup, Lifetime, Standing
 from hermes.errors import RateLimited, Unreachable
 from hermes.gateway.app import FLUSH_SECONDS
+from hermes.gateway.turn import LOOK_AHEAD
 from hermes.sessions import backup, dbapi
 from hermes.sessions.model import Kind, Outcome
 from worlds.hand import HandModel
@@ -104,6 +105,18 @@ class TestQuestions:
             )  # and whoever did it was cut off
             assert (await h.hand(event)).standing is Standing.PENDING
             assert "left lying" in (await h.room.shows(1))[0]
+
+    async def test_more_than_is_looked_at_together_needs_no_second_wake_up(self, tmp_path: Path) -> None:
+        async with house(tmp_path, model=echo(), gateway={"busy_input_mode": "queue"}) as h:
+            event = h.event("0")
+            key = h.app.intake._doorman.key(event.origin)
+            for number in range(LOOK_AHEAD + 1):
+                one = replace(event, event_id=f"m:many-{number}", text=f"word {number}")
+                await h.store.inbox.claim(h.app.intake._arrival(one, key, chat_id=one.origin.chat_id))
+            h.app.mailboxes.wake(key)
+            await h.room.shows(2)
+            await h.quiet()
+            assert h.room.texts()[1].endswith(f"word {LOOK_AHEAD}")
 
     async def test_a_round_of_housekeeping_wakes_it_too(self, tmp_path: Path) -> None:
         async with house(tmp_path, model=echo()) as h:

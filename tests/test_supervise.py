@@ -172,8 +172,11 @@ class TestPulse:
             assert (link.facts.state, listen.starts) == (LinkState.UP, 1)
             await clock.advance(16)
             assert (link.facts.state, link.facts.reason) == (LinkState.DOWN, "no sign of life for 60 s")
+            assert link.facts.streak == 1
             await clock.advance(2)
             assert (link.facts.state, listen.starts) == (LinkState.CONNECTING, 2)
+            pulse.beat()
+            assert (link.facts.state, link.facts.streak, link.facts.reason) == (LinkState.UP, 0, "")
 
     async def test_beats_keep_it_open(self) -> None:
         clock, listen = VirtualClock(), Listener()

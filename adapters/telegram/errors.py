@@ -49,7 +49,7 @@ DETAIL_CAP = 160
 CONFLICT = (
     "another program receives this bot's messages. Stop it, or use a bot of its own here (each bot has one receiver)"
 )
-BAD_TOKEN = "the token was refused. Ask @BotFather for the current one, and put it where the old one is"  # noqa: S105
+BAD_TOKEN = "the token was refused. Ask @BotFather for the current one, put it where the old one is, and restart"  # noqa: S105
 
 
 @contextmanager
