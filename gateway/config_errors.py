@@ -31,12 +31,23 @@ def explain(
     model: type[BaseModel],
     prefix: tuple[str, ...] = (),
     hints: Mapping[str, str] | None = None,
+    elsewhere: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """One line a mistake. `prefix` is where `model` lies in the file; `hints` add to keys that are missing."""
-    return [_line(detail, model, prefix, hints or {}) for detail in error.errors(include_url=False)]
+    """One line a mistake. `prefix` is where `model` lies in the file; `hints` add to keys that are missing.
+
+    `elsewhere` says of keys that come from outside the file where that is.
+    """
+    details = error.errors(include_url=False)
+    return [_line(detail, model, prefix, hints or {}, elsewhere or {}) for detail in details]
 
 
-def _line(detail: ErrorDetails, model: type[BaseModel], prefix: tuple[str, ...], hints: Mapping[str, str]) -> str:
+def _line(
+    detail: ErrorDetails,
+    model: type[BaseModel],
+    prefix: tuple[str, ...],
+    hints: Mapping[str, str],
+    elsewhere: Mapping[str, str],
+) -> str:
     steps = tuple(step for step in detail["loc"] if step != "[key]")
     path = ".".join(map(str, (*prefix, *steps))) or "the whole file"
     if detail["type"] == "extra_forbidden":
@@ -44,7 +55,9 @@ def _line(detail: ErrorDetails, model: type[BaseModel], prefix: tuple[str, ...],
     if detail["type"] == "missing":
         return f"{path}: is missing. Set it here{hints.get(str(steps[-1]), '')}"
     expected = _EXPECTED.get(detail["type"]) or detail["msg"].removeprefix("Input should be ")
-    return f"{path}: found {_shown(path, detail['input'])}, expected {expected}"
+    source = elsewhere.get(str(steps[0])) if steps else None
+    place = path if source is None else f"{path} ({source})"
+    return f"{place}: found {_shown(path, detail['input'])}, expected {expected}"
 
 
 def _shown(path: str, found: object) -> str:

@@ -89,11 +89,14 @@ def settings_for(instance: str, config: Config, model: type[M], environ: Mapping
     block = config.platforms.get(instance, PlatformBlock())
     own = {name: getattr(block, name) for name in PlatformBlock.model_fields if name in model.model_fields}
     written = {name: value for name, value in block.settings.items() if value is not None}
+    lent = credentials(instance, environ)
     try:
-        return model.model_validate({**credentials(instance, environ), **own, **written}, extra="forbid")
+        return model.model_validate({**lent, **own, **written}, extra="forbid")
     except ValidationError as error:
-        hints = {name: f", or {variable} in .env" for name, variable in CREDENTIALS.get(instance, {}).items()}
-        raise _wrong("config.yaml", explain(error, model, ("platforms", instance), hints)) from error
+        variables = CREDENTIALS.get(instance, {})
+        hints = {name: f", or {variable} in .env" for name, variable in variables.items()}
+        elsewhere = {name: f"{variables[name]} in .env or the environment" for name in lent.keys() - written.keys()}
+        raise _wrong("config.yaml", explain(error, model, ("platforms", instance), hints, elsewhere)) from error
 
 
 def schema() -> dict[str, Any]:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
+from hermes.adapters.telegram.config import TelegramConfig
 from hermes.errors import ConfigError
 from hermes.gateway import config_file
 from hermes.gateway.choices import choose_fallback, choose_model, credentials, enabled_platforms
@@ -370,6 +371,14 @@ class TestPlatformSettings:
             config_file.settings_for("telegram", parse("platforms: {telegram: {sped: 1}}"), Pigeon, {})
         assert "platforms.telegram.token: is missing. Set it here, or TELEGRAM_BOT_TOKEN in .env" in str(caught.value)
         assert "platforms.telegram.sped: unknown key. Did you mean 'speed'?" in str(caught.value)
+
+    def test_a_mistake_that_stands_outside_the_file_is_told_with_its_place_and_without_the_secret(self) -> None:
+        with pytest.raises(ConfigError) as caught:
+            config_file.settings_for("telegram", parse(""), TelegramConfig, {"TELEGRAM_BOT_TOKEN": "my-secret"})
+        assert "platforms.telegram.token (TELEGRAM_BOT_TOKEN in .env or the environment): found ***" in str(
+            caught.value
+        )
+        assert "my-secret" not in str(caught.value)
 
 
 def test_the_rules_of_access_follow_from_the_configuration() -> None:
