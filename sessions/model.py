@@ -200,6 +200,9 @@ class Birth:
     title: str | None = None
     cwd: str | None = None
     git_branch: str | None = None
+    parent: SessionId | None = None
+    link: Link | None = None
+    """How it comes from `parent`: both are given, or neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ assumes that one process is alone: leases and generations decide who may write.
 from collections.abc import Sequence
 from typing import Protocol
 
+from hermes.sessions.filters import Filter, Lineage, Stamp
 from hermes.sessions.model import (
     Arrival,
     Birth,
@@ -128,8 +129,26 @@ class SessionStore(Routes, Protocol):
         """Hide the whole lineage from lists, or show it again."""
         ...
 
-    async def delete(self, conversation: ConversationId, scope: Scope, *, now: float) -> None:
-        """Remove the whole lineage with its rows and routes. Raises LeaseBusy while a turn thinks about it."""
+    async def select(self, wanted: Filter, scope: Scope) -> tuple[Lineage, ...]:
+        """Conversations that meet `wanted`, the first begun first, also such in which nothing was said."""
+        ...
+
+    async def stamp(self, conversation: ConversationId, scope: Scope) -> Stamp:
+        """What a conversation holds now, with its delegates. Raises SessionNotFound."""
+        ...
+
+    async def delete(
+        self, conversation: ConversationId, scope: Scope, *, now: float, unchanged: Stamp | None = None
+    ) -> None:
+        """Remove the whole lineage with its delegates, rows and routes; from the first moment nobody sees it.
+
+        Raises SessionNotFound; LeaseBusy while a turn thinks about it; StillNeeded while a branch shows rows of it;
+        Changed when its stamp is not `unchanged` any more.
+        """
+        ...
+
+    async def clear(self) -> None:
+        """Finish deletions that a stop has interrupted."""
         ...
 
     async def split(self, lease: Lease, parent: SessionId, split: Split) -> Session:

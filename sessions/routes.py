@@ -1,5 +1,7 @@
 """The routing index: which conversation a key leads to. A split moves the conversation's tip, never a route."""
 
+from dataclasses import replace
+
 from hermes.sessions import naming
 from hermes.sessions.dbapi import Connection
 from hermes.sessions.leases import fence
@@ -43,7 +45,8 @@ def start_over(connection: Connection, lease: Lease, key: SessionKey, birth: Bir
     if birth.title is not None:
         naming.refuse_if_taken(connection, birth.title, but_for=None)
     end(connection, old.id, reason, birth.at)
-    return _begin(connection, key, birth, title=birth.title, parent=old)
+    successor = replace(birth, parent=old.id, link=Link.RESET)
+    return _begin(connection, key, successor, title=birth.title, predecessor=old.conversation)
 
 
 def end(connection: Connection, session: SessionId, reason: str, at: float) -> None:
@@ -74,12 +77,16 @@ def key_of(connection: Connection, conversation: ConversationId) -> tuple[Sessio
 
 
 def _begin(
-    connection: Connection, key: SessionKey, birth: Birth, *, title: str | None, parent: Session | None = None
+    connection: Connection,
+    key: SessionKey,
+    birth: Birth,
+    *,
+    title: str | None,
+    predecessor: ConversationId | None = None,
 ) -> Session:
     conversation = ConversationId(birth.id)
     connection.execute(
-        "INSERT INTO conversations (id, tip, predecessor) VALUES (?, ?, ?)",
-        (conversation, birth.id, None if parent is None else parent.conversation),
+        "INSERT INTO conversations (id, tip, predecessor) VALUES (?, ?, ?)", (conversation, birth.id, predecessor)
     )
     connection.execute(
         "INSERT INTO sessions (id, conversation, parent, link, source, key, user_id, chat_id, chat_kind, thread_id,"
@@ -88,8 +95,8 @@ def _begin(
         (
             birth.id,
             conversation,
-            None if parent is None else parent.id,
-            None if parent is None else Link.RESET,
+            birth.parent,
+            birth.link,
             birth.source,
             key,
             birth.user_id,

@@ -43,8 +43,13 @@ SELECT_MESSAGES = f"SELECT {MESSAGE_COLUMNS} FROM messages m"
 
 SESSION_COLUMNS = ", ".join((*(f"s.{name}" for name in _SESSION_FIELDS + _USAGE_FIELDS), "c.archived"))
 """What `session` reads, of `sessions s` and its `conversations c`."""
-SELECT_SESSIONS = f"SELECT {SESSION_COLUMNS} FROM sessions s JOIN conversations c ON c.id = s.conversation"
-"""A statement to go on with: `WHERE s.id = ?`."""
+_FROM_SESSIONS = (
+    "FROM sessions s JOIN conversations c ON c.id = s.conversation AND c.id NOT IN (SELECT conversation FROM doomed)"
+)
+SELECT_SESSIONS = f"SELECT {SESSION_COLUMNS} {_FROM_SESSIONS}"
+"""A statement to go on with: `WHERE s.id = ?`. What is being deleted is not there."""
+SLIM_SESSIONS = f"SELECT {SESSION_COLUMNS} {_FROM_SESSIONS}".replace("s.system_prompt, s.tools", "NULL, NULL")
+"""The same without the long texts that lists and filters never show."""
 
 
 _SLOTS = tuple(

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes.sessions import books, lookup, naming, routes, turns, views
+from hermes.sessions import books, lookup, naming, removal, routes, selecting, turns, views
 from hermes.sessions.backup import before_migration
 from hermes.sessions.bookmarks import SqliteBookmarks
 from hermes.sessions.chats import SqliteChats
 from hermes.sessions.database import open_writable
 from hermes.sessions.dbapi import Connection
+from hermes.sessions.filters import Filter, Lineage, Stamp
 from hermes.sessions.inbox import SqliteInbox
 from hermes.sessions.indexer import Indexer
-from hermes.sessions.leases import SqliteLeases, refuse_if_busy
+from hermes.sessions.leases import SqliteLeases
 from hermes.sessions.model import (
     Birth,
     ConversationId,
@@ -113,13 +114,25 @@ class SqliteStore:
 
         await self.writer.submit(op)
 
-    async def delete(self, conversation: ConversationId, scope: Scope, *, now: float) -> None:
-        def op(connection: Connection) -> None:
-            lookup.visible_tip(connection, conversation, scope)
-            refuse_if_busy(connection, conversation, now)
-            connection.execute("DELETE FROM conversations WHERE id = ?", (conversation,))
+    async def select(self, wanted: Filter, scope: Scope) -> tuple[Lineage, ...]:
+        return await self.readers.run(lambda connection: selecting.select(connection, wanted, scope))
 
-        await self.writer.submit(op)
+    async def stamp(self, conversation: ConversationId, scope: Scope) -> Stamp:
+        return await self.readers.run(lambda connection: selecting.stamp(connection, conversation, scope))
+
+    async def delete(
+        self, conversation: ConversationId, scope: Scope, *, now: float, unchanged: Stamp | None = None
+    ) -> None:
+        def op(connection: Connection) -> bool:
+            removal.doom(connection, conversation, scope, now, unchanged)
+            return removal.clear(connection)
+
+        await self.writer.submit(op, lane=Lane.MAINTENANCE)
+        await self.clear()
+
+    async def clear(self) -> None:
+        while await self.writer.submit(removal.clear, lane=Lane.MAINTENANCE):
+            pass
 
     async def split(self, lease: Lease, parent: SessionId, split: Split) -> Session:
         return await self.writer.submit(lambda connection: views.split(connection, self.indexer, lease, parent, split))

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from hermes.errors import AmbiguousSession, LeaseLost, SessionNotFound, TitleTaken
+from hermes.sessions.filters import Filter, Lineage, Stamp
+from hermes.sessions.memory import lineages
 from hermes.sessions.memory.chats import MemoryBookmarks, MemoryChats
-from hermes.sessions.memory.leases import MemoryLeases, fence, refuse_if_busy
+from hermes.sessions.memory.leases import MemoryLeases, fence
 from hermes.sessions.memory.queues import (
     MemoryInbox,
     MemoryOutbox,
@@ -85,7 +87,7 @@ class MemoryStore:
         self._refuse_if_taken(birth.title, birth.id)
         old = self._tables.tip(lease.conversation)
         self._tables.change(old.id, ended_at=birth.at, end_reason=reason)
-        return self._bear(key, birth, title=birth.title, parent=old.id, link=Link.RESET)
+        return self._bear(key, replace(birth, parent=old.id, link=Link.RESET), title=birth.title)
 
     async def routes(self) -> tuple[RouteRow, ...]:
         return tuple(
@@ -107,15 +109,7 @@ class MemoryStore:
         _, key, origin = max(routes)
         return key, origin
 
-    def _bear(
-        self,
-        key: SessionKey,
-        birth: Birth,
-        *,
-        title: str | None,
-        parent: SessionId | None = None,
-        link: Link | None = None,
-    ) -> Session:
+    def _bear(self, key: SessionKey, birth: Birth, *, title: str | None) -> Session:
         session = Session(
             id=birth.id,
             conversation=ConversationId(birth.id),
@@ -123,8 +117,8 @@ class MemoryStore:
             started_at=birth.at,
             last_active=birth.at,
             key=key,
-            parent=parent,
-            link=link,
+            parent=birth.parent,
+            link=birth.link,
             user_id=birth.user_id,
             chat_id=birth.chat_id,
             chat_kind=birth.chat_kind,
@@ -249,16 +243,19 @@ class MemoryStore:
         for segment in self._tables.lineage(conversation):
             self._tables.change(segment.id, archived=archived)
 
-    async def delete(self, conversation: ConversationId, scope: Scope, *, now: float) -> None:
-        tables = self._tables
-        tables.visible_tip(conversation, scope)
-        refuse_if_busy(tables, conversation, now)
-        gone = {segment.id for segment in tables.lineage(conversation)}
-        tables.messages = {number: row for number, row in tables.messages.items() if row.session_id not in gone}
-        tables.sessions = {name: session for name, session in tables.sessions.items() if name not in gone}
-        tables.views = {name: view for name, view in tables.views.items() if name not in gone}
-        tables.routes = {key: route for key, route in tables.routes.items() if route.conversation != conversation}
-        del tables.tips[conversation]
+    async def select(self, wanted: Filter, scope: Scope) -> tuple[Lineage, ...]:
+        return lineages.select(self._tables, wanted, scope)
+
+    async def stamp(self, conversation: ConversationId, scope: Scope) -> Stamp:
+        return lineages.stamp(self._tables, conversation, scope)
+
+    async def delete(
+        self, conversation: ConversationId, scope: Scope, *, now: float, unchanged: Stamp | None = None
+    ) -> None:
+        lineages.delete(self._tables, conversation, scope, now, unchanged)
+
+    async def clear(self) -> None:
+        """Deletions are never interrupted here."""
 
     async def split(self, lease: Lease, parent: SessionId, split: Split) -> Session:
         self._fence(lease, parent)

@@ -17,6 +17,8 @@ HermesError
 │   ├── SessionNotFound
 │   ├── AmbiguousSession     show the candidates
 │   ├── TitleTaken           show who has it
+│   ├── StillNeeded          another conversation shows its rows: that one goes first
+│   ├── Changed              it is not what it was when it was looked at: look again
 │   ├── SchemaTooNew         refuse without a write
 │   ├── StoreLocked          somebody else writes; the words are kept and tried again
 │   ├── StoreUnavailable     the file cannot be used at all
@@ -153,6 +155,26 @@ class TitleTaken(StoreError):
         )
         self.title = title
         self.holder = holder
+
+
+class StillNeeded(StoreError):
+    """A conversation cannot go while a branch of it shows its rows."""
+
+    def __init__(self, conversation: str, branch: str) -> None:
+        super().__init__(
+            f"Session {conversation} cannot be deleted yet: {branch} branched off from it and shows its beginning. "
+            f"Delete that one first: hermes sessions delete {branch} (or only hide this one: hermes sessions archive)"
+        )
+        self.branch = branch
+
+
+class Changed(StoreError):
+    """A conversation is not what it was when it was looked at."""
+
+    def __init__(self, conversation: str) -> None:
+        super().__init__(
+            f"Conversation {conversation} has changed since it was read, so nothing of it was deleted. Run it again."
+        )
 
 
 class SchemaTooNew(StoreError):

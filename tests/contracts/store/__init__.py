@@ -4,6 +4,7 @@ from contracts.store.books import BooksContract
 from contracts.store.chats import BookmarksContract, ChatsContract
 from contracts.store.inbox import InboxContract
 from contracts.store.leases import LeasesContract
+from contracts.store.lineages import LineagesContract
 from contracts.store.names import NamesContract
 from contracts.store.outbox import OutboxContract
 from contracts.store.readers import ReadersContract
@@ -20,6 +21,7 @@ class StoreContract(
     RowsContract,
     ViewsContract,
     NamesContract,
+    LineagesContract,
     ReadersContract,
     LeasesContract,
     InboxContract,
