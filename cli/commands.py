@@ -5,67 +5,21 @@ It stands on argparse: the usual libraries cost more start-up time than `hermes 
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from hermes import __version__
-from hermes.home import Home, locate, open_home
+from hermes.cli.sessions.commands import SESSIONS
+from hermes.cli.table import JSON, Arguments, Command, argument, count, home, option, words
 
 USAGE = 2
 """The exit code of a command that was used wrongly."""
 
-MOST = 10_000
-"""The longest list that is shown at once."""
-
 ROLES = ("guest", "trusted", "owner")
 
-Arguments = argparse.Namespace
-Run = Callable[[Arguments], int]
-"""Carries out a command; gives the exit code."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """An option (its names begin with a dash) or an argument. `settings` are argparse's."""
-
-    names: tuple[str, ...]
-    does: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def add_to(self, parser: argparse.ArgumentParser) -> str:
-        """Make `parser` know it; gives the name under which its value is found."""
-        return parser.add_argument(*self.names, help=self.does, **self.settings).dest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One command. `path` is what a person types after `hermes`."""
-
-    path: str
-    does: str
-    run: Run
-    parameters: tuple[Parameter, ...] = ()
-
-
-def option(*names: str, does: str, **settings: Any) -> Parameter:
-    """A parameter that may be left out."""
-    return Parameter(names=names, does=does, settings=settings)
-
-
-def argument(name: str, does: str) -> Parameter:
-    """A parameter that must be there."""
-    return Parameter(names=(name,), does=does, settings={"metavar": name.upper()})
-
-
 # -- what the commands do ------------------------------------------------------------------------------------------
-
-
-def home() -> Home:
-    """The home folder, made when it is missing. Raises ConfigError."""
-    return open_home(locate(os.environ))
 
 
 def _chat(arguments: Arguments) -> int:
@@ -135,13 +89,6 @@ def _gateway_logs(arguments: Arguments) -> int:
     return logs(os.environ, lines=arguments.lines, follow=arguments.follow)
 
 
-def _sessions_list(arguments: Arguments) -> int:
-    from hermes.cli.listing import show
-
-    show(home(), source=arguments.source, limit=arguments.limit, as_json=arguments.json)
-    return 0
-
-
 def _status(arguments: Arguments) -> int:
     from hermes.cli.status import show
 
@@ -184,26 +131,14 @@ def _pairing_revoke(arguments: Arguments) -> int:
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST):
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number from 1 to {MOST}")
-    return int(text)
-
-
 def _folder(text: str) -> Path:
     if not Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
     return Path(text)
 
 
-def _words(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty")
-    return text
-
-
 GO_ON = (
-    option("-r", "--resume", metavar="ID|TITLE|latest", type=_words, does="go on with this session"),
+    option("-r", "--resume", metavar="ID|TITLE|latest", type=words, does="go on with this session"),
     option(
         "-c",
         "--continue",
@@ -217,13 +152,12 @@ GO_ON = (
 """They may also stand before `chat`."""
 
 CHAT = (
-    option("-q", "--query", dest="question", metavar="TEXT", type=_words, does="ask once, print the answer, leave"),
+    option("-q", "--query", dest="question", metavar="TEXT", type=words, does="ask once, print the answer, leave"),
     *GO_ON,
-    option("-m", "--model", metavar="NAME", type=_words, does="let another model answer"),
-    option("--source", metavar="TAG", type=_words, does="mark the session with TAG instead of cli"),
+    option("-m", "--model", metavar="NAME", type=words, does="let another model answer"),
+    option("--source", metavar="TAG", type=words, does="mark the session with TAG instead of cli"),
     option("--in", dest="folder", metavar="DIR", type=_folder, does="work in this folder"),
 )
-JSON = option("--json", action="store_true", does="print JSON, for scripts")
 
 GROUPS = {
     "gateway": "the daemon",
@@ -255,20 +189,11 @@ COMMANDS = (
         does="Show what the service has logged.",
         run=_gateway_logs,
         parameters=(
-            option("-n", "--lines", metavar="N", type=_count, default=50, does="the last so many lines (50)"),
+            option("-n", "--lines", metavar="N", type=count, default=50, does="the last so many lines (50)"),
             option("-f", "--follow", action="store_true", does="stay, and show what comes"),
         ),
     ),
-    Command(
-        path="sessions list",
-        does="Show the conversations, last active first.",
-        run=_sessions_list,
-        parameters=(
-            option("--source", metavar="NAME", does="only those that came through this entry"),
-            option("--limit", metavar="N", type=_count, default=20, does="at most so many (20)"),
-            JSON,
-        ),
-    ),
+    *SESSIONS,
     Command(
         path="pairing list", does="Show who waits to be let in, and who was.", run=_pairing_list, parameters=(JSON,)
     ),
@@ -349,8 +274,8 @@ def parser() -> argparse.ArgumentParser:
 def _spelt_out(arguments: Sequence[str]) -> list[str]:
     """`-c chat` goes on with the last session: a session of that name is `-c=chat`."""
     full: list[str] = []
-    for argument, following in zip_longest(arguments, arguments[1:]):
-        full.append(argument)
-        if argument in {"-c", "--continue"} and following == "chat":
+    for one, following in zip_longest(arguments, arguments[1:]):
+        full.append(one)
+        if one in {"-c", "--continue"} and following == "chat":
             full.append("")
     return full

@@ -2,29 +2,18 @@
 
 import json
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from hermes.cli.columns import fit
 from hermes.cli.listing import ago
+from hermes.cli.store import writable
 from hermes.errors import UserError
 from hermes.home import Home
-from hermes.sessions.store import SqliteStore, open_store
-
-
-@asynccontextmanager
-async def _store(home: Home) -> AsyncIterator[SqliteStore]:
-    store = await open_store(home.database)
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 async def show(home: Home, *, as_json: bool) -> None:
     """Print open requests and grants. Codes are not shown: whoever asks to be let in shows theirs."""
     now = time.time()
-    async with _store(home) as store:
+    async with writable(home) as store:
         waiting, granted = await store.roles.requests(now), await store.roles.granted()
     if as_json:
         asked = [dict(zip(("platform", "user", "name", "until"), one, strict=True)) for one in waiting]
@@ -41,14 +30,14 @@ async def show(home: Home, *, as_json: bool) -> None:
 
 async def approve(home: Home, platform: str, code: str, role: str) -> None:
     """Let in whoever shows the code. Raises UserError."""
-    async with _store(home) as store:
+    async with writable(home) as store:
         user = await store.roles.approve(platform, code, role=role, at=time.time())
     print(f"{user} on {platform} may talk now, as {role}.")
 
 
 async def revoke(home: Home, platform: str, user: str) -> None:
     """Take the grant back. Raises UserError when there is none."""
-    async with _store(home) as store:
+    async with writable(home) as store:
         if not await store.roles.revoke(platform, user):
             raise UserError(f"{user} on {platform} was not let in by pairing. See who was: hermes pairing list")
     print(f"{user} on {platform} may not talk any more.")

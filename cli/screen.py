@@ -13,6 +13,11 @@ _CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(co
 """Words of models and of other people must not steer the terminal."""
 
 
+def printable(text: str) -> str:
+    """`text` without characters that steer a terminal."""
+    return text.translate(_CONTROLS)
+
+
 class Screen:
     """One answer at a time, as it comes or whole, and words about it.
 
@@ -55,7 +60,7 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Something that is no answer."""
-        self._err.write(f"{self._dim}{text.translate(_CONTROLS)}{self._reset}\n")
+        self._err.write(f"{self._dim}{printable(text)}{self._reset}\n")
         self._err.flush()
 
     def heading(self, text: str) -> None:
@@ -63,7 +68,7 @@ class Screen:
         self.note(cut(text, shutil.get_terminal_size().columns) if self._err.isatty() else text)
 
     def _say(self, text: str) -> None:
-        self._out.write(text.translate(_CONTROLS) if self._live else text)
+        self._out.write(printable(text) if self._live else text)
         self._out.flush()
 
     def _break_line(self) -> None:

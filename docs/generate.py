@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from hermes.adapters import registry
 from hermes.adapters.base import CanServe, Guard, LooseBookmarks, Platform, Route, Surroundings
 from hermes.cli import commands as shell
+from hermes.cli.table import Command, Parameter
 from hermes.cli.unit import SYSTEM_COMMAND, SYSTEM_HOME, Service
 from hermes.clock import SystemClock
 from hermes.gateway import commands as chat
@@ -295,20 +296,20 @@ def commands() -> str:
     )
 
 
-def _command(command: shell.Command) -> str:
+def _command(command: Command) -> str:
     takes = [one for one in command.parameters if not one.names[0].startswith("-")]
     title = " ".join(("hermes", command.path, *(_value(one) for one in takes)))
     known = f"\n{table(('', ''), map(_parameter, command.parameters))}" if command.parameters else ""
     return f"### `{title}`\n\n{command.does}\n{known}"
 
 
-def _parameter(parameter: shell.Parameter) -> tuple[str, str]:
+def _parameter(parameter: Parameter) -> tuple[str, str]:
     if not parameter.names[0].startswith("-"):
         return f"`{_value(parameter)}`", parameter.does
     return f"`{' '.join(filter(None, (', '.join(parameter.names), _value(parameter))))}`", parameter.does
 
 
-def _value(parameter: shell.Parameter) -> str:
+def _value(parameter: Parameter) -> str:
     """How the value of a parameter is written; nothing for a switch."""
     settings = parameter.settings
     name = settings.get("metavar") or "|".join(map(str, settings.get("choices", ())))

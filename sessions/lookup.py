@@ -80,6 +80,9 @@ def list_tips(connection: Connection, page: Page, scope: Scope) -> tuple[Session
     if page.source is not None:
         conditions.append("s.source = ?")
         values.append(page.source)
+    if page.workspace is not None:
+        conditions.append("instr(lower(s.cwd), lower(?)) > 0")
+        values.append(page.workspace)
     if page.before is not None:
         conditions.append("s.last_active < ?")
         values.append(page.before)
@@ -108,6 +111,16 @@ def transcript(
     if not found:
         visible_tip(connection, conversation, scope)  # silence is not the same as nothing to see
     return tuple(map(message, found))
+
+
+def last_said(connection: Connection, conversation: ConversationId, limit: int) -> tuple[Message, ...]:
+    """The last messages of a conversation over all its segments, oldest first."""
+    found = connection.execute(
+        f"{SELECT_MESSAGES} WHERE m.session_id IN (SELECT s.id FROM sessions s WHERE s.conversation = ?)"
+        f" AND {SPOKEN} ORDER BY m.id DESC LIMIT ?",
+        (conversation, limit),
+    )
+    return tuple(map(message, found))[::-1]
 
 
 def visible_tip(connection: Connection, conversation: ConversationId, scope: Scope) -> Session:

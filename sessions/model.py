@@ -427,6 +427,8 @@ class Page:
     limit: int = 20
     before: float | None = None
     source: str | None = None
+    workspace: str | None = None
+    """Part of the folder's path, whatever the case of ASCII letters."""
     include_archived: bool = False
     include_machines: bool = True
 

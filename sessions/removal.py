@@ -20,7 +20,7 @@ CHUNK = 500
 def doom(
     connection: Connection, conversation: ConversationId, scope: Scope, now: float, unchanged: Stamp | None
 ) -> None:
-    """Hide the conversation and its delegates for good; their routes and titles go at once, and leases on them hold no more.
+    """Hide the conversation and its delegates for good; routes and titles go at once, and leases on them hold no more.
 
     Raises SessionNotFound; LeaseBusy while a turn thinks about one of them; StillNeeded while a branch shows rows of
     it; Changed when it is not what it was at `unchanged`.

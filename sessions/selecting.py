@@ -39,6 +39,24 @@ def select(connection: Connection, wanted: Filter, scope: Scope) -> tuple[Lineag
     return tuple(sorted(lineages, key=lambda one: (one.started_at, one.conversation)))
 
 
+def lineage(connection: Connection, conversation: ConversationId, scope: Scope) -> Lineage:
+    """One conversation as a whole. Raises SessionNotFound."""
+    tip = visible_tip(connection, conversation, scope)
+    found = connection.execute(
+        f"{SLIM_SESSIONS} WHERE s.conversation = ? ORDER BY s.started_at, s.rowid", (conversation,)
+    )
+    return Lineage(tuple(map(session, found)), tip)
+
+
+def totals(connection: Connection) -> tuple[tuple[str, int, int], ...]:
+    """Source, conversations and messages, the largest source first."""
+    found = connection.execute(
+        "SELECT s.source, count(DISTINCT s.conversation), sum(s.message_count) FROM sessions s"
+        f" WHERE {scoping.STANDING} GROUP BY s.source ORDER BY 2 DESC, 1"
+    )
+    return tuple(found.fetchall())
+
+
 def family(connection: Connection, conversation: ConversationId) -> list[ConversationId]:
     """The conversation and its delegates, by id."""
     return [row[0] for row in connection.execute(f"{FAMILY} SELECT id FROM family ORDER BY id", (conversation,))]

@@ -11,6 +11,7 @@ from hermes.sessions.chats import SqliteChats
 from hermes.sessions.database import open_writable
 from hermes.sessions.dbapi import Connection
 from hermes.sessions.filters import Filter, Lineage, Stamp
+from hermes.sessions.imports.arrival import Parcel, Receipt, take_in
 from hermes.sessions.inbox import SqliteInbox
 from hermes.sessions.indexer import Indexer
 from hermes.sessions.leases import SqliteLeases
@@ -133,6 +134,12 @@ class SqliteStore:
     async def clear(self) -> None:
         while await self.writer.submit(removal.clear, lane=Lane.MAINTENANCE):
             pass
+
+    async def take_in(self, parcel: Parcel, ids: dict[int, int], *, at: float) -> Receipt:
+        """Write a conversation that comes from elsewhere, in one transaction; see `imports.arrival`."""
+        return await self.writer.submit(
+            lambda connection: take_in(connection, self.indexer, parcel, ids, at), lane=Lane.MAINTENANCE
+        )
 
     async def split(self, lease: Lease, parent: SessionId, split: Split) -> Session:
         return await self.writer.submit(lambda connection: views.split(connection, self.indexer, lease, parent, split))

@@ -38,20 +38,28 @@ def append(
     connection: Connection, indexer: Indexer, session: SessionId, turn: TurnId | None, messages: Sequence[NewMessage]
 ) -> list[int]:
     """Insert rows, marked as indexed, and hand them to the indexer; gives their ids."""
-    return [_append_one(connection, indexer, session, turn, row) for row in messages]
+    return [insert(connection, indexer, session, turn, row) for row in messages]
 
 
-def _append_one(
-    connection: Connection, indexer: Indexer, session: SessionId, turn: TurnId | None, row: NewMessage
+def insert(
+    connection: Connection,
+    indexer: Indexer,
+    session: SessionId,
+    turn: TurnId | None,
+    row: NewMessage,
+    *,
+    row_id: int | None = None,
 ) -> int:
+    """Insert one row, under `row_id` or the next id, and hand it to the indexer; gives its id."""
     searched = row.kind in TABLES
     glued = indexed_text(row.content) if searched else None
     sender = row.sender
     message_id = connection.execute(
-        "INSERT INTO messages (session_id, turn, role, kind, content, tool_calls, tool_call_id, tool_name, tokens,"
+        "INSERT INTO messages (id, session_id, turn, role, kind, content, tool_calls, tool_call_id, tool_name, tokens,"
         " finish_reason, at, sender_id, sender_name, platform_message_ids, search_text, indexed)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
         (
+            row_id,
             session,
             turn,
             row.role,

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from hermes.adapters import registry
 from hermes.cli.commands import COMMANDS as SHELL
-from hermes.cli.commands import Command
+from hermes.cli.table import Command
 from hermes.gateway.commands import COMMANDS as CHAT
 from hermes.gateway.config import Config
 

@@ -382,6 +382,7 @@ def _is_on(page: Page, tip: Session) -> bool:
     return (
         (page.before is None or tip.last_active < page.before)
         and page.source in {None, tip.source}
+        and (page.workspace is None or page.workspace.lower() in (tip.cwd or "").lower())
         and (page.include_archived or not tip.archived)
         and (page.include_machines or not (tip.source in MACHINE_SOURCES or tip.link is Link.DELEGATE))
     )

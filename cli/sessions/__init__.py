@@ -1,0 +1,1 @@
+"""`hermes sessions …`: everything that a person does with what was kept."""
