@@ -229,7 +229,7 @@ class Ours:
             adapters = {"room": Loopback(LoopbackConfig(), around, room)}
             model = ScriptedChat(clock, (Rule(say=talk(random.Random(seed), 60)),))
             tasks = await stack.enter_async_context(Crew())
-            app = App(_node(store, clock), Home(folder), adapters=adapters, model=model, tasks=tasks)
+            app = App(_node(store, clock), Home(folder), adapters=adapters, model=model, titles=None, tasks=tasks)
             await app.recover()
             app.start()
             await _converse(room, seed, sessions, sessions)  # every chat has begun

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from hermes import __version__
 from hermes.cli.sessions.commands import SESSIONS
-from hermes.cli.table import JSON, Arguments, Command, argument, count, home, option, words
+from hermes.cli.table import JSON, Arguments, Command, Parameter, argument, count, home, option, words
 
 USAGE = 2
 """The exit code of a command that was used wrongly."""
@@ -87,6 +87,23 @@ def _gateway_logs(arguments: Arguments) -> int:
     from hermes.cli.service import logs
 
     return logs(os.environ, lines=arguments.lines, follow=arguments.follow)
+
+
+def _search(arguments: Arguments) -> int:
+    from hermes.cli.search import search
+    from hermes.sessions.model import Order, Query, Role
+
+    roles = frozenset(Role(name) for name in arguments.role or ("user", "assistant"))
+    order = Order(arguments.sort) if arguments.sort else Order.RELEVANCE
+    query = Query(text=" ".join(arguments.query), limit=arguments.limit, order=order, roles=roles)
+    return search(home(), query, as_json=bool(arguments.json))
+
+
+def _insights(arguments: Arguments) -> int:
+    from hermes.cli.insights import show
+
+    show(home(), days=arguments.days, as_json=bool(arguments.json))
+    return 0
 
 
 def _status(arguments: Arguments) -> int:
@@ -194,6 +211,28 @@ COMMANDS = (
         ),
     ),
     *SESSIONS,
+    Command(
+        path="search",
+        does="Find what was said, in every conversation that is kept.",
+        run=_search,
+        parameters=(
+            Parameter(
+                names=("query",),
+                does='words that all occur; "a phrase", OR, NOT and prefix* are understood',
+                settings={"nargs": "+", "metavar": "QUERY"},
+            ),
+            option("--limit", metavar="N", type=count, default=10, does="at most so many conversations (10)"),
+            option("--sort", choices=("newest", "oldest"), does="by time instead of by how well they match"),
+            option("--role", choices=("user", "assistant", "tool"), action="append", does="only what these said"),
+            JSON,
+        ),
+    ),
+    Command(
+        path="insights",
+        does="Show what was spent, on which models and tools, and when people write.",
+        run=_insights,
+        parameters=(option("--days", metavar="N", type=count, default=30, does="of so many days (30)"), JSON),
+    ),
     Command(
         path="pairing list", does="Show who waits to be let in, and who was.", run=_pairing_list, parameters=(JSON,)
     ),

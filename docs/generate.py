@@ -106,7 +106,9 @@ block with a label, such as `web@work`. Every block takes these keys:
 
 
 RESERVED = (
-    "auxiliary",
+    "auxiliary.compression",
+    "auxiliary.speech_to_text",
+    "auxiliary.vision",
     "budgets",
     "compression.hygiene_failure_cooldown_seconds",
     "compression.hygiene_timeout_seconds",

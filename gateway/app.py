@@ -28,9 +28,11 @@ from hermes.gateway.presence import Presences
 from hermes.gateway.routing import KeyPolicy
 from hermes.gateway.supervise import Link, supervise
 from hermes.gateway.thinking import Thinker
+from hermes.gateway.titling import Titler
 from hermes.gateway.turn import SHUTDOWN, Turns
 from hermes.gateway.work import RunningTurns
 from hermes.home import Home
+from hermes.sessions.model import Session
 
 log = structlog.get_logger(__name__)
 
@@ -48,8 +50,10 @@ class App:
         *,
         adapters: Mapping[str, PlatformAdapter],
         model: ChatModel,
+        titles: ChatModel | None,
         tasks: Crew,
     ) -> None:
+        """`titles` names conversations; None: they keep no name until a person gives them one."""
         config = node.config()
         policy = KeyPolicy(
             group_sessions_per_user=config.group_sessions_per_user,
@@ -68,6 +72,7 @@ class App:
         desk = Desk(node, conversations=conversations, doorman=doorman, running=self._running, ring=ring)
         known = {tool.spec.name: tool for tool in (SessionSearch(node.store), memory)}
         tools = Toolbox([known[name] for name in config.agent.tools if name in known])
+        self.titler = None if titles is None else Titler(node, titles, tasks)
         turns = Turns(
             node,
             conversations=conversations,
@@ -77,6 +82,7 @@ class App:
             running=self._running,
             presences=Presences(node, adapters, paces, tasks=tasks, ring=ring),
             closing=Closing(node, ring),
+            named=self._consider_title,
             ring=ring,
         )
         self.mailboxes = Mailboxes(turns.run, tasks=tasks, bound=config.gateway.max_concurrent_turns)
@@ -115,6 +121,10 @@ class App:
         self.links[name].heard()
         return await self.intake.accept(event)
 
+    def _consider_title(self, session: Session) -> None:
+        if self.titler is not None:
+            self.titler.consider(session)
+
     async def stop(self, drain_seconds: float) -> None:
         """In stages, each bounded: adapters hear nothing more, turns end or are put aside, what is due goes out.
 
@@ -128,6 +138,8 @@ class App:
                 turn.cut_short(SHUTDOWN)
             await _within(FLUSH_SECONDS, self._running.idle())
         await _within(FLUSH_SECONDS, self.deliverer.idle())
+        if self.titler is not None:
+            await _within(FLUSH_SECONDS, self.titler.hurry())
         self._tasks.dismiss()
 
 

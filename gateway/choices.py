@@ -1,12 +1,12 @@
 """What follows from the configuration and the environment: which model answers, which platforms are on. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from hermes.adapters import registry
 from hermes.errors import ConfigError
-from hermes.gateway.config import Config, ModelBlock
+from hermes.gateway.config import AuxiliaryModel, Config, ModelBlock
 
 DEFAULT_MODELS = {
     "openai": "gpt-5-mini",
@@ -18,6 +18,8 @@ DEFAULT_MODELS = {
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 """Where each provider's key is looked for when the configuration has none; in this order for `auto`."""
+
+OPENROUTER = "https://openrouter.ai/api/v1"
 
 CONTEXT_LENGTHS = {"local": 8192, "scripted": 128_000}
 """Tokens, where they are known beforehand by provider. Others are asked, else DEFAULT_CONTEXT_LENGTH."""
@@ -61,6 +63,34 @@ def choose_fallback(config: Config, environ: Mapping[str, str]) -> ModelChoice |
     """The same for `model.fallback`, if there is one."""
     block = config.model.fallback
     return None if block is None else _choose(block, environ, "model.fallback")
+
+
+def choose_auxiliary(
+    block: AuxiliaryModel, config: Config, environ: Mapping[str, str], where: str
+) -> ModelChoice | None:
+    """The model for a side task; None: the task is done without one, because the block says `none`.
+
+    `auto` and `main` are the model that answers; a name or an address in the block changes that alone. Raises
+    ConfigError for a provider that is not known, or has no key.
+    """
+    if block.provider == "none":
+        return None
+    main = choose_model(config, environ)
+    if block.provider in {"auto", "main"}:
+        return replace(main, name=block.model or main.name, base_url=block.base_url or main.base_url)
+    if block.provider == "openrouter":
+        given = ModelBlock(provider="openai", name=block.model or None, base_url=block.base_url or OPENROUTER)
+        return replace(_choose(given, environ, where), api_key=environ.get("OPENROUTER_API_KEY"))
+    if block.provider not in DEFAULT_MODELS:
+        known = ", ".join(("auto", "main", "none", "openrouter", *DEFAULT_MODELS))
+        raise ConfigError(f"config.yaml: {where}.provider: found {block.provider!r}, expected one of {known}.")
+    return _choose(
+        ModelBlock.model_validate(
+            {"provider": block.provider, "name": block.model or None, "base_url": block.base_url}
+        ),
+        environ,
+        where,
+    )
 
 
 def enabled_platforms(

@@ -102,11 +102,12 @@ async def run(home: Home, environ: Mapping[str, str], announce: Announce, fuse: 
         stack.push_async_callback(store.close)
         model = models.build(choice, choose_fallback(config, environ), config.model, SystemClock())
         stack.push_async_callback(model.close)
+        titles = models.for_titles(config, environ, choice, model, SystemClock(), stack)
         node = _node(config, store, redactor, model)
         links = await stack.enter_async_context(AsyncExitStack())
         adapters = await platforms.opened(config, environ, home=home, store=store, clock=node.clock, stack=links)
         async with Crew() as tasks:
-            app = App(node, home, adapters=adapters, model=model, tasks=tasks)
+            app = App(node, home, adapters=adapters, model=model, titles=titles, tasks=tasks)
             doors = Doors(secret, node.clock, base_path=config.gateway.http.base_path)
             watch = Watch(
                 app.links, {"store": partial(_late, store.writer.stuck_for), "delivery": app.deliverer.vital.late}

@@ -14,6 +14,7 @@ from hermes.gateway.conversations import LEASE_SECONDS, Conversations
 from hermes.gateway.doorman import Doorman
 from hermes.gateway.letters import Letter, notice, reply
 from hermes.gateway.node import Node
+from hermes.gateway.resuming import Resumption
 from hermes.gateway.work import RunningTurns
 from hermes.sessions import titles
 from hermes.sessions.model import Outcome, Session, SessionKey, Settlement
@@ -36,6 +37,7 @@ class Desk:
         self._doorman = doorman
         self._running = running
         self._ring = ring
+        self._resumption = Resumption(node, doorman)
         self._locks: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
 
     async def handle(self, letter: Letter) -> None:
@@ -119,6 +121,12 @@ class Desk:
         if known is None or known.title is None:
             return asked.texts.say("command.title_none")
         return asked.texts.say("command.title", title=known.title)
+
+    async def sessions(self, asked: Asked) -> str:
+        return await self._resumption.listed(asked)
+
+    async def resume(self, asked: Asked) -> str:
+        return await self._resumption.resume(asked)
 
     async def status(self, asked: Asked) -> str:
         session = await self._node.store.find(asked.key)

@@ -50,6 +50,7 @@ async def terminal(
         stack.push_async_callback(store.close)
         chat = models.build(choice, choose_fallback(config, environ), config.model, clock)
         stack.push_async_callback(chat.close)
+        titles = models.for_titles(config, environ, choice, chat, clock, stack)
         name = ids.fresh(TERMINAL)
         stack.enter_context(signed_in(home.terminals, name))
         node = Node(
@@ -69,7 +70,7 @@ async def terminal(
             source=source,
         )
         async with Crew() as tasks:
-            app = App(node, home, adapters={PLATFORM: adapter}, model=chat, tasks=tasks)
+            app = App(node, home, adapters={PLATFORM: adapter}, model=chat, titles=titles, tasks=tasks)
             await app.recover()
             app.start()
             try:

@@ -70,8 +70,10 @@ class Turns:
         running: RunningTurns,
         presences: Presences,
         closing: Closing,
+        named: Callable[[Session], None],
         ring: Callable[[], None],
     ) -> None:
+        """`named` is called with a session in which there was an answer, `ring` when something is due."""
         self._node = node
         self._conversations = conversations
         self._thinker = thinker
@@ -80,6 +82,7 @@ class Turns:
         self._running = running
         self._presences = presences
         self._closing = closing
+        self._named = named
         self._ring = ring
 
     async def run(self, key: SessionKey) -> bool:
@@ -219,6 +222,8 @@ class Turns:
                 await self._node.store.inbox.forgive(work.turn)
                 return
             await self._closing.end(work, observer.letters, observer.session, ending)
+            if ending.outcome is Outcome.ANSWERED:
+                self._named(observer.session)
             self._node.metrics.turn_seconds.observe(self._node.clock.monotonic() - started)
         except (StoreError, asyncio.CancelledError) as error:
             if not isinstance(error, LeaseLost):  # the store, or who sends us home, is at fault: not the turn

@@ -7,7 +7,7 @@ import pytest
 
 from hermes.errors import LeaseLost
 from hermes.gateway.commands import COMMANDS
-from hermes.sessions.model import OWNER, Link, Outcome, Step, TurnId
+from hermes.sessions.model import OWNER, Link, Outcome, SessionId, Split, Step, TurnId
 from worlds.hand import HandModel
 from worlds.house import House, both_stores, house
 
@@ -326,3 +326,85 @@ class TestUrgency:
             assert last == "re: still there?"
             assert before.count("done") == 10
             assert set(before) <= {"done", "Nothing is running here."}
+
+
+class TestResume:
+    @both_stores
+    async def test_a_person_goes_back_by_number_title_or_id(self, tmp_path: Path, kind: str) -> None:
+        model = HandModel()
+        async with house(tmp_path, kind=kind, model=model) as h:
+            await talked(h, model, "about Rome")
+            await told(h, "/title Rome")
+            rome = await h.session()
+            for way in ("2", "Rome", rome.id, rome.id[:-1]):
+                await told(h, "/new")
+                await talked(h, model, f"something else {way}")
+                other = await h.session()
+                said = await told(h, f"/resume {way}")
+                assert said.startswith("↻ Going on with Rome")
+                assert "● about Rome\n◆ re: about Rome" in said
+                assert (await h.session()).conversation == rome.conversation
+                left = await h.store.get(other.id, OWNER)
+                assert left.end_reason == "resumed_other", "nobody else would ever close it"
+            await h.say("and Naples?")
+            question = await model.question()
+            assert question.heard == ["about Rome", "and Naples?"]
+            question.answer("too")
+            await h.quiet()
+            assert "already" in await told(h, "/resume Rome")
+
+    async def test_a_conversation_over_several_segments_is_one(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model) as h:
+            await talked(h, model)
+            await told(h, "/title proj")
+            first = await h.session()
+            lease = await h.store.leases.take(first.conversation, owner="x", place="x", now=h.clock.now(), ttl=9)
+            split = Split(child=SessionId("c2"), head=(), summary=None, tail=(), at=h.clock.now())
+            tip = await h.store.split(lease, first.id, split)
+            await h.store.leases.release(lease)
+            assert tip.title == "proj #2"
+            for name in ("proj", "proj #2", first.id, "c2"):
+                await told(h, "/new")
+                await told(h, f"/resume {name}")
+                assert (await h.session()).id == "c2"
+
+    async def test_what_is_not_theirs_is_not_there(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model) as h:
+            await talked(h, model, "my secret plan", chat="c1", user="u1")
+            await told(h, "/title plan", chat="c1", user="u1")
+            plan = await h.session("c1")
+            await talked(h, model, "hi", chat="c2", user="u2")
+            mine = await h.session("c2")
+            assert "plan" not in await told(h, "/sessions", chat="c2", user="u2")
+            for name in ("plan", plan.id, plan.id[:15]):
+                said = await told(h, f"/resume {name}", chat="c2", user="u2")
+                assert "No conversation of yours" in said or "already" in said
+            assert "Nobody said" in await told(h, "/sessions search secret", chat="c2", user="u2")
+            assert (await h.session("c2")).id == mine.id
+
+    async def test_the_list_shows_where_one_is_and_search_shows_the_words(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model) as h:
+            assert "no earlier conversations" in await told(h, "/sessions")
+            await talked(h, model, "the capital of Italy")
+            await told(h, "/new Paris")
+            await talked(h, model, "the capital of France")
+            lines = (await told(h, "/resume")).splitlines()
+            assert lines[0].startswith("1. Paris · ")
+            assert lines[0].endswith(" ←")
+            assert lines[1].startswith("2. the capital of Italy · ")
+            found = await told(h, "/sessions search italy")
+            assert "the capital of >>>Italy<<<" in found
+            assert "France" not in found
+
+    async def test_a_name_that_leads_nowhere_changes_nothing(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model) as h:
+            await talked(h, model, chat="c1")
+            await talked(h, model, chat="c2")
+            here = await h.session("c1")
+            assert "No conversation of yours answers to “nowhere”" in await told(h, "/resume nowhere", chat="c1")
+            assert "Several conversations fit" in await told(h, f"/resume {here.id[:8]}", chat="c1")
+            assert (await h.session("c1")).id == here.id

@@ -96,7 +96,11 @@ TITLE = Parameter(names=("title",), does="its words; no quotes needed", settings
 INCLUDE_ARCHIVED = option("--include-archived", action="store_true", does="also those that are archived")
 
 EXPORT = (
-    Parameter(names=("output",), does="a file, a folder for md and qmd, or - for stdout", settings={"nargs": "?", "metavar": "OUTPUT"}),
+    Parameter(
+        names=("output",),
+        does="a file, a folder for md and qmd, or - for stdout",
+        settings={"nargs": "?", "metavar": "OUTPUT"},
+    ),
     option("--format", choices=FORMATS, default=FORMATS[0], does="what to write (jsonl)"),
     option("--session-id", metavar="SESSION", type=words, does=f"only this one: {SESSION.does}"),
     *FILTERS,

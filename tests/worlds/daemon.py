@@ -63,6 +63,7 @@ class Daemon:
     def _configure(self, model: Mapping[str, Any], gateway: Mapping[str, Any], blocks: Mapping[str, Any]) -> None:
         self.home.root.mkdir(mode=0o700)
         config = {
+            "auxiliary": {"title": {"provider": "none"}},  # the model hears what people say and nothing else
             **blocks,
             "language": "en",
             "model": dict(model),

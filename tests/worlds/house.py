@@ -190,12 +190,14 @@ async def house(
     longest: int = 4000,
     drain: float = 0.0,
     node: str | None = None,
+    titles: ChatModel | None = None,
     **blocks: Any,
 ) -> AsyncIterator[House]:
     """A gateway on the store in `folder`; a second one on the same folder finds what the first one left.
 
-    `live` rooms have messages that change, and typing. `blocks` are those of config.yaml; without any, everybody may
-    talk. Leaving stops the gateway within `drain` seconds, unless the test has set `crashed`.
+    `live` rooms have messages that change, and typing. `titles` names conversations; without it nobody does. `blocks`
+    are those of config.yaml; without any, everybody may talk. Leaving stops the gateway within `drain` seconds, unless
+    the test has set `crashed`.
     """
     clock = clock or VirtualClock()
     settings = Settings(Config.model_validate({**OPEN, **blocks}))
@@ -224,7 +226,7 @@ async def house(
     )
     try:
         async with Crew() as tasks:
-            app = App(facts, Home(folder), adapters=adapters, model=model or HandModel(), tasks=tasks)
+            app = App(facts, Home(folder), adapters=adapters, model=model or HandModel(), titles=titles, tasks=tasks)
             running = House(app=app, store=opened, clock=clock, settings=settings, rooms=there, tasks=tasks)
             await Neighbours(opened, Home(folder).terminals, me=facts.id).bury(clock.now())
             await app.recover()
