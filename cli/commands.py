@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from hermes import __version__
 from hermes.cli.sessions.commands import SESSIONS
-from hermes.cli.table import JSON, Arguments, Command, Parameter, argument, count, home, option, words
+from hermes.cli.table import JSON, YES, Arguments, Command, Parameter, argument, count, home, option, words
 
 USAGE = 2
 """The exit code of a command that was used wrongly."""
@@ -87,6 +87,14 @@ def _gateway_logs(arguments: Arguments) -> int:
     from hermes.cli.service import logs
 
     return logs(os.environ, lines=arguments.lines, follow=arguments.follow)
+
+
+def _forget(arguments: Arguments) -> int:
+    import asyncio
+
+    from hermes.cli.forget import forget
+
+    return asyncio.run(forget(home(), arguments.platform, arguments.user, assume_yes=bool(arguments.yes)))
 
 
 def _search(arguments: Arguments) -> int:
@@ -251,6 +259,12 @@ COMMANDS = (
         does="Take back what pairing gave; it holds from the next message on.",
         run=_pairing_revoke,
         parameters=(argument("platform", "where they write"), argument("user", "their id, as `pairing list` shows it")),
+    ),
+    Command(
+        path="forget",
+        does="Erase a person: conversations, words in rooms, memory, deliveries, rights; says what backups still hold.",
+        run=_forget,
+        parameters=(argument("platform", "where they write"), argument("user", "their id, as /whoami shows it"), YES),
     ),
     Command(
         path="status",

@@ -33,13 +33,3 @@ def readable(home: Home) -> Iterator[Connection]:
             yield connection
     except dbapi.Error as error:
         raise unavailable(home.database, error) from error
-
-
-@contextmanager
-def snapshot(connection: Connection) -> Iterator[Connection]:
-    """One moment of the store, for as long as a short read takes."""
-    connection.execute("BEGIN")
-    try:
-        yield connection
-    finally:
-        connection.execute("ROLLBACK")

@@ -119,7 +119,6 @@ RESERVED = (
     "reset_by_platform",
     "reset_by_type",
     "session_reset",
-    "sessions",
 )
 """Keys, and blocks with all that is in them, that nothing reads yet; a test holds this list to the code."""
 

@@ -25,6 +25,7 @@ from hermes.gateway.mailbox import Mailboxes
 from hermes.gateway.node import Node
 from hermes.gateway.paces import Paces
 from hermes.gateway.presence import Presences
+from hermes.gateway.privacy import Privacy
 from hermes.gateway.routing import KeyPolicy
 from hermes.gateway.supervise import Link, supervise
 from hermes.gateway.thinking import Thinker
@@ -69,14 +70,19 @@ class App:
         self.deliverer = Deliverer(node, adapters, self.links, paces=paces, addresses=self._addresses)
         ring = self.deliverer.wake
         conversations = Conversations(node, policy, tasks)
-        desk = Desk(node, conversations=conversations, doorman=doorman, running=self._running, ring=ring)
-        known = {tool.spec.name: tool for tool in (SessionSearch(node.store), memory)}
-        tools = Toolbox([known[name] for name in config.agent.tools if name in known])
+        desk = Desk(
+            node,
+            conversations=conversations,
+            doorman=doorman,
+            running=self._running,
+            privacy=Privacy(node, home, memory),
+            ring=ring,
+        )
         self.titler = None if titles is None else Titler(node, titles, tasks)
         turns = Turns(
             node,
             conversations=conversations,
-            thinker=Thinker(node, model, tools, memory),
+            thinker=Thinker(node, model, _toolbox(node, memory), memory),
             doorman=doorman,
             desk=desk,
             running=self._running,
@@ -141,6 +147,11 @@ class App:
         if self.titler is not None:
             await _within(FLUSH_SECONDS, self.titler.hurry())
         self._tasks.dismiss()
+
+
+def _toolbox(node: Node, memory: Memory) -> Toolbox:
+    known = {tool.spec.name: tool for tool in (SessionSearch(node.store, zone=node.zone), memory)}
+    return Toolbox([known[name] for name in node.config().agent.tools if name in known])
 
 
 async def _memory_follows(memory: Memory, old: Origin, new: Origin) -> None:

@@ -172,6 +172,7 @@ class Sessions(Block):
 
     auto_prune: bool = False
     retention_days: Positive = 90
+    retention_days_by_source: dict[str, Positive] = {}
     vacuum_after_prune: bool = True
     min_interval_hours: Seconds = 24
     close_idle_after_days: Natural = 0

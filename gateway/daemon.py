@@ -139,7 +139,14 @@ async def _live(
     await neighbours.bury(node.clock.now())
     await app.recover()
     app.start()
-    keeper = Housekeeper(node.store, node.clock, neighbours=neighbours, wake=app.wake, mirror=mirror)
+    keeper = Housekeeper(
+        node.store,
+        node.clock,
+        neighbours=neighbours,
+        wake=app.wake,
+        mirror=mirror,
+        rules=lambda: node.config().sessions,
+    )
     watch.add("housekeeping", keeper.vital.late)
     tasks.create_task(keeper.run(), name="housekeeping")
     tasks.create_task(node.metrics.watch_loop(node.clock), name="loop-lag")

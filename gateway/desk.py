@@ -14,6 +14,7 @@ from hermes.gateway.conversations import LEASE_SECONDS, Conversations
 from hermes.gateway.doorman import Doorman
 from hermes.gateway.letters import Letter, notice, reply
 from hermes.gateway.node import Node
+from hermes.gateway.privacy import Privacy
 from hermes.gateway.resuming import Resumption
 from hermes.gateway.work import RunningTurns
 from hermes.sessions import titles
@@ -30,6 +31,7 @@ class Desk:
         conversations: Conversations,
         doorman: Doorman,
         running: RunningTurns,
+        privacy: Privacy,
         ring: Callable[[], None],
     ) -> None:
         self._node = node
@@ -37,6 +39,7 @@ class Desk:
         self._doorman = doorman
         self._running = running
         self._ring = ring
+        self._privacy = privacy
         self._resumption = Resumption(node, doorman)
         self._locks: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
 
@@ -127,6 +130,12 @@ class Desk:
 
     async def resume(self, asked: Asked) -> str:
         return await self._resumption.resume(asked)
+
+    async def export(self, asked: Asked) -> str:
+        return await self._privacy.export(asked)
+
+    async def forget(self, asked: Asked) -> str:
+        return await self._privacy.forget(asked)
 
     async def status(self, asked: Asked) -> str:
         session = await self._node.store.find(asked.key)

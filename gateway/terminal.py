@@ -9,10 +9,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import structlog
+
 from hermes import ids
 from hermes.adapters.base import PlatformAdapter
 from hermes.clock import SystemClock
-from hermes.errors import ConfigError
+from hermes.errors import ConfigError, StoreError
 from hermes.gateway import config_file, log, models
 from hermes.gateway.app import App
 from hermes.gateway.choices import choose_fallback, choose_model
@@ -20,6 +22,7 @@ from hermes.gateway.crew import Crew
 from hermes.gateway.http.metrics import Metrics
 from hermes.gateway.neighbours import TERMINAL, signed_in
 from hermes.gateway.node import Node
+from hermes.gateway.retention import Retention
 from hermes.home import Home
 from hermes.ids import TERMINAL_HEX
 from hermes.redact import Redactor
@@ -73,10 +76,19 @@ async def terminal(
             app = App(node, home, adapters={PLATFORM: adapter}, model=chat, titles=titles, tasks=tasks)
             await app.recover()
             app.start()
+            tasks.create_task(_keep(node), name="retention")
             try:
                 yield node
             finally:
                 await app.stop(DRAIN_SECONDS)
+
+
+async def _keep(node: Node) -> None:
+    """Where no gateway runs, terminals see to it that nothing is kept longer than it should be."""
+    try:
+        await Retention(node.store, node.clock).keep(node.config().sessions)
+    except StoreError as error:
+        structlog.get_logger(__name__).warning("retention.postponed", reason=str(error))
 
 
 def branch_of(folder: Path) -> str | None:

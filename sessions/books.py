@@ -1,5 +1,7 @@
 """Figures that add up: received = open + outcomes, created = open + ends, also after old rows are gone."""
 
+from collections.abc import Sequence
+
 from hermes.sessions.dbapi import Connection
 from hermes.sessions.model import Counts
 
@@ -36,19 +38,23 @@ def _book(connection: Connection, table: str, column: str, total: str, kept: dic
 
 def purge(connection: Connection, before: float) -> int:
     """Remove one chunk of rows settled before then, and keep their counts; gives how many went."""
+    gone = drop_settled(connection, "settled_at < ? ORDER BY settled_at LIMIT ?", (before, CHUNK))
+    connection.execute(
+        "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE ended_at < ? LIMIT ?)", (before, CHUNK)
+    )
+    return gone
+
+
+def drop_settled(connection: Connection, which: str, facts: Sequence[object]) -> int:
+    """Remove settled events and deliveries that meet the condition `which`, and keep their counts."""
     gone = 0
     for table, column in (("inbox", "outcome"), ("outbox", "state")):
         removed = connection.execute(
-            f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE settled_at < ? ORDER BY settled_at LIMIT ?)"
-            f" RETURNING {column}",
-            (before, CHUNK),
+            f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {which}) RETURNING {column}", facts
         ).fetchall()
         connection.executemany(
             "INSERT INTO counters VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1",
             [(f"{table}.{ending}",) for (ending,) in removed],
         )
         gone += len(removed)
-    connection.execute(
-        "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE ended_at < ? LIMIT ?)", (before, CHUNK)
-    )
     return gone

@@ -7,7 +7,7 @@ creating the file, which succeeds only where no database was.
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from importlib import resources
 from pathlib import Path
 
@@ -118,6 +118,16 @@ def open_readable(path: Path) -> Connection:
     return connection
 
 
+@contextmanager
+def snapshot(connection: Connection) -> Iterator[Connection]:
+    """One moment of the store, for as long as a short read takes."""
+    connection.execute("BEGIN")
+    try:
+        yield connection
+    finally:
+        connection.execute("ROLLBACK")
+
+
 def _refuse_foreign(path: Path, found: int) -> None:
     newest = len(migrations())
     if found > newest:
@@ -216,15 +226,15 @@ def prepare_search(connection: Connection) -> None:
         raise
 
 
-def checkpoint(connection: Connection) -> None:
+def checkpoint(connection: Connection, cap: int) -> None:
     """Move the log into the database; called by the writer when nobody waits for it.
 
-    PASSIVE never blocks anybody. Above WAL_CAP the log is truncated too, which needs a moment without readers and
+    PASSIVE never blocks anybody. Above `cap` bytes the log is truncated too, which needs a moment without readers and
     is given up at once when there is none.
     """
     page = int(connection.execute("PRAGMA page_size").fetchone()[0])
     _, pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    if pages * page > WAL_CAP:
+    if pages * page > cap:
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")

@@ -500,3 +500,14 @@ class Counts:
     outbound: dict[str, int] = field(default_factory=dict)
     sessions: dict[str, int] = field(default_factory=dict)
     messages: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What went with a person."""
+
+    conversations: int
+    shared: int
+    """Messages in conversations that others share: their words were erased, the rows stay."""
+    kept: tuple[ConversationId, ...] = ()
+    """Conversations that could not go: a turn thinks about them, or somebody else's branch shows rows of them."""

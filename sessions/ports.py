@@ -16,6 +16,7 @@ from hermes.sessions.model import (
     ConversationId,
     Counts,
     Delivery,
+    Forgotten,
     Found,
     InboxRow,
     Lease,
@@ -145,10 +146,6 @@ class SessionStore(Routes, Protocol):
         Raises SessionNotFound; LeaseBusy while a turn thinks about it; StillNeeded while a branch shows rows of it;
         Changed when its stamp is not `unchanged` any more.
         """
-        ...
-
-    async def clear(self) -> None:
-        """Finish deletions that a stop has interrupted."""
         ...
 
     async def split(self, lease: Lease, parent: SessionId, split: Split) -> Session:
@@ -398,6 +395,33 @@ class Books(Protocol):
         ...
 
 
+class Upkeep(Protocol):
+    """What is done for a store that lives for years; each call works in small steps beside turns."""
+
+    async def claim(self, job: str, *, now: float, every: float) -> bool:
+        """Whether it is time for `job`, which is done once in `every` seconds whatever process asks."""
+        ...
+
+    async def close_idle(self, *, before: float, now: float) -> int:
+        """End open conversations that were last active before then, unless a turn thinks about one; gives how many."""
+        ...
+
+    async def clear(self) -> None:
+        """Finish deletions that a stop has interrupted."""
+        ...
+
+    async def shrink(self) -> int:
+        """Give the space of what was deleted back to the disk; gives how many pages."""
+        ...
+
+    async def forget(self, platform: str, source: str, user_id: str, *, now: float) -> Forgotten:
+        """Erase a person: their conversations, their words in rooms, what is settled in their chats, their rights.
+
+        Nothing of it can be read in the file afterwards, apart from backups.
+        """
+        ...
+
+
 class Store(SessionStore, Books, Protocol):
     """The whole store, one port a concern."""
 
@@ -415,3 +439,5 @@ class Store(SessionStore, Books, Protocol):
     def search(self) -> Search: ...
     @property
     def roles(self) -> Roles: ...
+    @property
+    def upkeep(self) -> Upkeep: ...

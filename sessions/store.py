@@ -36,6 +36,7 @@ from hermes.sessions.outbox import SqliteOutbox
 from hermes.sessions.readers import Readers
 from hermes.sessions.roles import SqliteRoles
 from hermes.sessions.search import SqliteSearch
+from hermes.sessions.upkeep import SqliteUpkeep
 from hermes.sessions.writer import Lane, Writer
 
 
@@ -53,6 +54,7 @@ class SqliteStore:
     bookmarks: SqliteBookmarks
     search: SqliteSearch
     roles: SqliteRoles
+    upkeep: SqliteUpkeep
 
     async def open(self, key: SessionKey, birth: Birth) -> Session:
         return await self.writer.submit(lambda connection: routes.open_route(connection, key, birth))
@@ -129,11 +131,7 @@ class SqliteStore:
             return removal.clear(connection)
 
         await self.writer.submit(op, lane=Lane.MAINTENANCE)
-        await self.clear()
-
-    async def clear(self) -> None:
-        while await self.writer.submit(removal.clear, lane=Lane.MAINTENANCE):
-            pass
+        await self.upkeep.clear()
 
     async def take_in(self, parcel: Parcel, ids: dict[int, int], *, at: float) -> Receipt:
         """Write a conversation that comes from elsewhere, in one transaction; see `imports.arrival`."""
@@ -197,4 +195,5 @@ async def open_store(path: Path) -> SqliteStore:
         bookmarks=SqliteBookmarks(writer, readers),
         search=SqliteSearch(readers),
         roles=SqliteRoles(writer, readers),
+        upkeep=SqliteUpkeep(writer, readers),
     )

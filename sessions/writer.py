@@ -21,7 +21,7 @@ import structlog
 
 from hermes.errors import StoreError, StoreLocked, StoreUnavailable
 from hermes.sessions import dbapi
-from hermes.sessions.database import CONTENTION, ENVIRONMENT, cause, checkpoint, unavailable
+from hermes.sessions.database import CONTENTION, ENVIRONMENT, WAL_CAP, cause, checkpoint, unavailable
 from hermes.sessions.dbapi import Connection
 
 T = TypeVar("T")
@@ -91,6 +91,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="hermes-writer", daemon=True)
         self._progress = time.monotonic()
         self._dirty = False
+        self._log_cap = WAL_CAP
         self._rung = False
 
     async def start(self) -> None:
@@ -134,6 +135,13 @@ class Writer:
         """
         with self._wake:
             return time.monotonic() - self._progress if any(self._lanes) else 0.0
+
+    def empty_log(self) -> None:
+        """At the next quiet moment move the log into the database whole: nothing of what was deleted stays in it."""
+        with self._wake:
+            self._log_cap = 0
+            self._dirty = True
+            self._wake.notify()
 
     async def close(self, seconds: float = 30.0) -> None:
         """Write what is queued, move the log into the database, and end the thread."""
@@ -246,7 +254,8 @@ class Writer:
             return
         self._dirty = False
         try:
-            checkpoint(self._connection)
+            checkpoint(self._connection, self._log_cap)
+            self._log_cap = WAL_CAP
         except dbapi.Error as error:
             log.warning("store.checkpoint_failed", path=str(self._path), reason=str(error))
 

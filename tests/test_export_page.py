@@ -11,8 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from contracts.store.facts import T0, tell
-from hermes.cli.store import snapshot
-from hermes.sessions.database import open_readable
+from hermes.sessions.database import open_readable, snapshot
 from hermes.sessions.exports import files, html
 from hermes.sessions.exports.document import Reading
 from hermes.sessions.filters import Filter

@@ -15,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.store.facts import T0, tell, texts
-from hermes.cli.store import snapshot
 from hermes.errors import SessionNotFound, UserError
 from hermes.redact import Redactor
 from hermes.sessions import records, selecting
-from hermes.sessions.database import open_readable
+from hermes.sessions.database import open_readable, snapshot
 from hermes.sessions.exports import document as documents
 from hermes.sessions.exports import files, html, manifest, markdown, prompts, redaction, trace
 from hermes.sessions.exports.document import Document, Reading

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import VirtualClock
 from hermes.errors import LeaseLost
 from hermes.gateway.commands import COMMANDS
 from hermes.sessions.model import OWNER, Link, Outcome, SessionId, Split, Step, TurnId
@@ -328,6 +329,12 @@ class TestUrgency:
             assert set(before) <= {"done", "Nothing is running here."}
 
 
+async def later(h: House) -> None:
+    """A minute passes: lists tell conversations apart by when they were last active."""
+    assert isinstance(h.clock, VirtualClock)
+    await h.clock.advance(60)
+
+
 class TestResume:
     @both_stores
     async def test_a_person_goes_back_by_number_title_or_id(self, tmp_path: Path, kind: str) -> None:
@@ -337,6 +344,7 @@ class TestResume:
             await told(h, "/title Rome")
             rome = await h.session()
             for way in ("2", "Rome", rome.id, rome.id[:-1]):
+                await later(h)
                 await told(h, "/new")
                 await talked(h, model, f"something else {way}")
                 other = await h.session()
@@ -389,6 +397,7 @@ class TestResume:
         async with house(tmp_path, model=model) as h:
             assert "no earlier conversations" in await told(h, "/sessions")
             await talked(h, model, "the capital of Italy")
+            await later(h)
             await told(h, "/new Paris")
             await talked(h, model, "the capital of France")
             lines = (await told(h, "/resume")).splitlines()

@@ -50,7 +50,7 @@ class TestSqliteStore(StoreContract):
             await store.search.scroll(session.id, rows[-1].id, 5, OWNER)
         await store.close()
         store = await open_store(tmp_path / "big.db")
-        await store.clear()
+        await store.upkeep.clear()
         assert (await store.counts()).messages == 1
         await store.close()
         with closing(connect(tmp_path / "big.db", read_only=True)) as connection:

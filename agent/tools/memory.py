@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import hashlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -101,6 +102,10 @@ class Memory:
         """
         await asyncio.to_thread(_rename, self._home(memory_owner), self._home(to))
 
+    async def forget(self, memory_owner: str) -> None:
+        """Delete what is kept for one owner. Raises UserError when the files cannot be deleted."""
+        await asyncio.to_thread(_forget, self._home(memory_owner))
+
     def _home(self, memory_owner: str) -> Path:
         return self._folder if memory_owner == OWNER else self._folder / "people" / _file_name(memory_owner)
 
@@ -184,6 +189,12 @@ def _rename(home: Path, to: Path) -> None:
     with _translated(home):
         if home.is_dir() and not to.exists():
             home.rename(to)
+
+
+def _forget(home: Path) -> None:
+    with _translated(home):
+        if home.is_dir():
+            shutil.rmtree(home)
 
 
 def _read(path: Path) -> str:

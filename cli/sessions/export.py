@@ -12,13 +12,13 @@ from hermes.cli.sessions import flags
 from hermes.cli.sessions.bulk import described, plural, skipped
 from hermes.cli.sessions.destination import STDOUT
 from hermes.cli.sessions.formats import FORMATS, PROMPTS, Job, Write
-from hermes.cli.store import readable, snapshot, writable
+from hermes.cli.store import readable, writable
 from hermes.cli.table import Arguments
 from hermes.errors import SessionNotFound, UserError
 from hermes.home import Home
 from hermes.redact import Redactor
 from hermes.sessions import selecting
-from hermes.sessions.database import open_readable
+from hermes.sessions.database import open_readable, snapshot
 from hermes.sessions.dbapi import Connection
 from hermes.sessions.exports.document import Reading
 from hermes.sessions.exports.files import Written, verify

@@ -25,7 +25,7 @@ async def bring_in(home: Home, name: str, origin: str) -> None:
     ids: dict[int, int] = {}
     receipts: list[Receipt] = []
     async with writable(home) as store:
-        await store.clear()
+        await store.upkeep.clear()
         with Progress("Importing", total) as progress:
             for parcel in _parcels(files, origin):
                 known = ids if parcel.source is None else {}

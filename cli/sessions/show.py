@@ -9,8 +9,9 @@ from hermes.cli.columns import fit
 from hermes.cli.screen import printable
 from hermes.cli.sessions.bulk import day
 from hermes.cli.sessions.flags import zone_of
-from hermes.cli.store import readable, snapshot
+from hermes.cli.store import readable
 from hermes.home import Home
+from hermes.sessions.database import snapshot
 from hermes.sessions.exports.markdown import ROLES
 from hermes.sessions.filters import Lineage
 from hermes.sessions.lookup import last_said, resolve

@@ -1,6 +1,6 @@
 """The `Inbox` and `Outbox` ports of the twin."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -261,3 +261,16 @@ def _finished(tables: Tables) -> list[Delivery]:
 
 def _is_mine(delivery: Delivery, platforms: Sequence[str], node: str) -> bool:
     return delivery.platform in platforms and delivery.node in {None, node}
+
+
+def drop_settled(tables: Tables, gone: Callable[[InboxRow | Delivery, float], bool]) -> int:
+    """Remove settled events and deliveries for which `gone` says so of row and moment; their counts stay."""
+    events = [number for number, at in tables.inbox_ends.items() if gone(tables.inbox[number], at)]
+    for number in events:
+        tables.purged_inbox[str(tables.inbox.pop(number).outcome)] += 1
+        del tables.inbox_ends[number]
+    deliveries = [number for number, at in tables.outbox_ends.items() if gone(tables.outbox[number], at)]
+    for number in deliveries:
+        tables.purged_outbox[str(tables.outbox.pop(number).state)] += 1
+        del tables.outbox_ends[number]
+    return len(events) + len(deliveries)

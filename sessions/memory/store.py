@@ -13,6 +13,7 @@ from hermes.sessions.memory.queues import (
     MemoryInbox,
     MemoryOutbox,
     add_deliveries,
+    drop_settled,
     drop_streams,
     settle,
     take_up,
@@ -20,6 +21,7 @@ from hermes.sessions.memory.queues import (
 from hermes.sessions.memory.roles import MemoryRoles
 from hermes.sessions.memory.search import MemorySearch
 from hermes.sessions.memory.tables import SAID, Route, Tables, Turn
+from hermes.sessions.memory.upkeep import MemoryUpkeep
 from hermes.sessions.model import (
     MACHINE_SOURCES,
     Birth,
@@ -64,6 +66,7 @@ class MemoryStore:
         self.roles = MemoryRoles()
         self.chats = MemoryChats(self._tables)
         self.bookmarks = MemoryBookmarks()
+        self.upkeep = MemoryUpkeep(self._tables, self.roles)
 
     # Routes
 
@@ -254,9 +257,6 @@ class MemoryStore:
     ) -> None:
         lineages.delete(self._tables, conversation, scope, now, unchanged)
 
-    async def clear(self) -> None:
-        """Deletions are never interrupted here."""
-
     async def split(self, lease: Lease, parent: SessionId, split: Split) -> Session:
         self._fence(lease, parent)
         ended = self._tables.change(parent, ended_at=split.at, end_reason=Link.COMPRESSION.value)
@@ -306,16 +306,7 @@ class MemoryStore:
         return 0
 
     async def purge(self, *, before: float) -> int:
-        tables = self._tables
-        events = [number for number, at in tables.inbox_ends.items() if at < before]
-        for number in events:
-            tables.purged_inbox[str(tables.inbox.pop(number).outcome)] += 1
-            del tables.inbox_ends[number]
-        deliveries = [number for number, at in tables.outbox_ends.items() if at < before]
-        for number in deliveries:
-            tables.purged_outbox[str(tables.outbox.pop(number).state)] += 1
-            del tables.outbox_ends[number]
-        return len(events) + len(deliveries)
+        return drop_settled(self._tables, lambda _row, at: at < before)
 
     async def mend_index(self) -> int:
         return 0

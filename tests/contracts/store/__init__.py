@@ -13,6 +13,7 @@ from contracts.store.routes import RoutesContract
 from contracts.store.rows import RowsContract
 from contracts.store.search import SearchContract
 from contracts.store.streams import StreamsContract
+from contracts.store.upkeep import UpkeepContract
 from contracts.store.views import ViewsContract
 
 
@@ -32,5 +33,6 @@ class StoreContract(
     SearchContract,
     RolesContract,
     BooksContract,
+    UpkeepContract,
 ):
     """All suites at once, one a port or concern."""
