@@ -7,8 +7,9 @@ from dataclasses import asdict
 
 from hermes.cli.columns import cut, fit
 from hermes.cli.sessions.flags import zone_of
-from hermes.cli.store import readable, snapshot
+from hermes.cli.store import readable
 from hermes.home import Home
+from hermes.sessions.database import snapshot
 from hermes.sessions.insights import Insights, Share, insights
 from hermes.sessions.model import Usage
 

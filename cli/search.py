@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 from hermes.cli.listing import ago
 from hermes.cli.screen import printable
-from hermes.cli.store import readable, snapshot
+from hermes.cli.store import readable
 from hermes.errors import UserError
 from hermes.home import Home
+from hermes.sessions.database import snapshot
 from hermes.sessions.model import OWNER, Found, Hit, Message, Query
 from hermes.sessions.query import parse
 from hermes.sessions.records import message_facts
