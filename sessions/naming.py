@@ -1,5 +1,7 @@
 """Titles in the store: unique over all sessions, numbered where they clash, never taken from a person."""
 
+from datetime import UTC, datetime
+
 from hermes.errors import TitleTaken
 from hermes.sessions import titles
 from hermes.sessions.dbapi import Connection
@@ -41,7 +43,8 @@ def refuse_if_taken(connection: Connection, title: str, *, but_for: Session | No
     if but_for is not None and holder.conversation == but_for.conversation:
         connection.execute("UPDATE sessions SET title = NULL WHERE id = ?", (holder.id,))
         return
-    where = f"{holder.source}{', archived' if holder.archived else ''}"
+    spoken = datetime.fromtimestamp(holder.last_active, UTC)
+    where = f"{holder.source}{', archived' if holder.archived else ''}, last active {spoken:%Y-%m-%d}"
     raise TitleTaken(title, holder.id, where)
 
 

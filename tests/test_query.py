@@ -112,7 +112,7 @@ def test_punctuation_beside_words_asks_for_nothing_more(index: Connection) -> No
     assert found(index, "deploy -> now", "deploy it now")
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=2_000)
 @given(syntax)
 @example("(" * 10_000 + "a" + ")" * 10_000)
 @example("NOT " * 5_000 + "a")
@@ -120,6 +120,19 @@ def test_punctuation_beside_words_asks_for_nothing_more(index: Connection) -> No
 @example("x" * 10_000)
 @example("a OR (b " * 40)
 def test_nothing_that_is_typed_raises_and_every_expression_is_one_for_fts5(index: Connection, text: str) -> None:
+    read_and_match(index, text)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@settings(deadline=None, max_examples=50_000)
+@given(syntax | st.text() | st.text(st.characters(categories=["Cs", "Cc", "Cf", "Po", "Sk"])))
+def test_fifty_thousand_queries_raise_nothing(index: Connection, text: str) -> None:
+    read_and_match(index, text)
+
+
+def read_and_match(index: Connection, text: str) -> None:
+    """Everything that a search does with what was typed."""
     expression = parse(text)
     if expression is not None:
         expression.holds(text)

@@ -2,6 +2,7 @@
 
 from contracts.store.books import BooksContract
 from contracts.store.chats import BookmarksContract, ChatsContract
+from contracts.store.histories import HistoriesContract
 from contracts.store.inbox import InboxContract
 from contracts.store.leases import LeasesContract
 from contracts.store.lineages import LineagesContract
@@ -23,6 +24,7 @@ class StoreContract(
     ViewsContract,
     NamesContract,
     LineagesContract,
+    HistoriesContract,
     ReadersContract,
     LeasesContract,
     InboxContract,
