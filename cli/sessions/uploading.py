@@ -20,6 +20,7 @@ def upload(job: Job, environ: Mapping[str, str], *, public: bool) -> None:
     if token is None:
         raise UserError("Uploading needs a token that may write: set HF_TOKEN.")
     try:
+        from httpx2 import TransportError  # what that library is built on
         from huggingface_hub import CommitOperationAdd, HfApi
         from huggingface_hub.errors import HfHubHTTPError
     except ImportError as error:
@@ -37,7 +38,7 @@ def upload(job: Job, environ: Mapping[str, str], *, public: bool) -> None:
             operations=[CommitOperationAdd(path, text.encode()) for path, text in files.items()],
             commit_message=f"Add {len(files)} trace{'' if len(files) == 1 else 's'}",
         )
-    except (HfHubHTTPError, OSError, ValueError) as error:
+    except (HfHubHTTPError, TransportError, OSError, ValueError) as error:
         raise UserError(
             f"The Hub did not take the traces: {Redactor([token]).text(str(error))}. Nothing here was changed."
         ) from error
