@@ -11,10 +11,11 @@ from hermes.sessions.model import ConversationId, Scope, Session
 from hermes.sessions.rows import SLIM_SESSIONS, session
 
 FAMILY = """WITH RECURSIVE family (id) AS (
-    SELECT ?1 UNION SELECT d.conversation FROM family JOIN sessions p ON p.conversation = family.id
-    JOIN sessions d ON d.parent = p.id AND d.link = 'delegate'
+    SELECT ?1 UNION SELECT d.conversation FROM family CROSS JOIN sessions p ON p.conversation = family.id
+    CROSS JOIN sessions d INDEXED BY sessions_parent ON d.parent = p.id AND d.link = 'delegate'
 )"""
-"""A conversation and the delegates that were sent out from it, and theirs."""
+"""A conversation and the delegates that were sent out from it, and theirs. SQLite never turns a CROSS JOIN round: each
+step is a look-up, however large the store is."""
 
 
 def select(connection: Connection, wanted: Filter, scope: Scope) -> tuple[Lineage, ...]:
@@ -67,11 +68,11 @@ def stamp(connection: Connection, conversation: ConversationId, scope: Scope) ->
     visible_tip(connection, conversation, scope)
     last, messages, undone = connection.execute(
         f"{FAMILY} SELECT coalesce(max(m.id), 0), count(*), count(m.undone_by) FROM family"
-        " JOIN sessions s ON s.conversation = family.id JOIN messages m ON m.session_id = s.id",
+        " CROSS JOIN sessions s ON s.conversation = family.id CROSS JOIN messages m ON m.session_id = s.id",
         (conversation,),
     ).fetchone()
     facts = connection.execute(
-        f"{FAMILY} SELECT s.id, s.title, s.ended_at FROM family JOIN sessions s ON s.conversation = family.id"
+        f"{FAMILY} SELECT s.id, s.title, s.ended_at FROM family CROSS JOIN sessions s ON s.conversation = family.id"
         " ORDER BY s.id",
         (conversation,),
     ).fetchall()
