@@ -78,7 +78,7 @@ def _unwrapped(text: str) -> str:
         return text
     try:
         facts = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = re.search(r'"title"\s*:\s*"([^"\n]*)', text)
         return found[1] if found else ""
     title = facts.get("title")

@@ -9,6 +9,15 @@ SKIN_TONES = range(0x1F3FB, 0x1F400)
 INVISIBLE = {"Mn", "Me", "Cf", "Cc"}
 
 
+_CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+"""Words of models and of other people must not steer the terminal."""
+
+
+def printable(text: str) -> str:
+    """`text` without characters that steer a terminal."""
+    return text.translate(_CONTROLS)
+
+
 def columns_of(text: str) -> int:
     """How many columns `text` takes on one line."""
     if text.isascii():
@@ -18,7 +27,7 @@ def columns_of(text: str) -> int:
 
 def fit(text: str, width: int) -> str:
     """`text` in exactly `width` columns, cut with an ellipsis or filled with blanks."""
-    shown = cut(text, width)
+    shown = cut(printable(text), width)
     return shown + " " * (width - columns_of(shown))
 
 

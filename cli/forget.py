@@ -18,7 +18,10 @@ async def forget(home: Home, platform: str, user_id: str, *, assume_yes: bool) -
         print("Nothing was erased.")
         return 1
     async with writable(home) as store:
-        gone = await forgetting.forget(store, Memory(home.memory), platform, user_id, now=time.time())
+        gone = await forgetting.forget(home, store, Memory(home.memory), platform, user_id, now=time.time())
+    if not (gone.conversations or gone.shared or gone.kept):
+        print(f"Nothing was kept of {user_id} on {platform}. Their id is what /whoami shows them.")
+        return 1
     print(
         f"Erased {plural(gone.conversations)} and {gone.shared} messages in rooms, with memory, deliveries and rights."
     )

@@ -31,7 +31,7 @@ def _page(found: Insights, days: int) -> list[str]:
     if not found.messages:
         return [f"Nothing was said in the last {days} days. Look further back with --days."]
     return [
-        f"The last {days} days: {found.sessions} conversations, {found.messages} messages",
+        f"Active in the last {days} days: {found.sessions} conversations with {found.messages} messages in all",
         _spent(found.usage),
         *_table("Model", found.models),
         *_table("Source", found.sources),

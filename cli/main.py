@@ -1,12 +1,16 @@
 """The `hermes` command's door. `--version` takes a path of its own: start-up time is a feature."""
 
+import errno
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
+from typing import TypeVar
 
 from hermes import __version__
 from hermes.errors import ConfigError, HermesError, SchemaTooNew, StoreUnavailable
+
+Leaf = TypeVar("Leaf", bound=Exception)
 
 FAILURE = 1
 CONFIGURATION = 78
@@ -33,6 +37,7 @@ def main() -> None:
     from hermes.cli.commands import parse
 
     code = 0
+    _never_be_without_a_stream()
     _never_fail_at_a_letter()
     try:
         arguments = parse(sys.argv[1:])
@@ -45,6 +50,12 @@ def main() -> None:
         _talk_to_nobody()
     except* KeyboardInterrupt:
         code = INTERRUPTED
+    except* OSError as errors:
+        if not any(_is_full(error) for error in _leaves(errors)):
+            raise
+        code = FAILURE
+        print("hermes: the disk that the output goes to is full.", file=sys.stderr)
+        _talk_to_nobody()
     sys.exit(code)
 
 
@@ -55,7 +66,18 @@ def _said(error: HermesError) -> int:
     return code
 
 
-def _leaves(errors: BaseExceptionGroup[HermesError]) -> Iterator[HermesError]:
+def _is_full(error: OSError) -> bool:
+    return error.errno == errno.ENOSPC and error.filename is None
+
+
+def _never_be_without_a_stream() -> None:
+    """A stream that was closed before we began (`<&-`, `>&-`) is an empty one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
+def _leaves(errors: BaseExceptionGroup[Leaf]) -> Iterator[Leaf]:
     for error in errors.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from _leaves(error)

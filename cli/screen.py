@@ -5,17 +5,9 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-from hermes.cli.columns import cut
+from hermes.cli.columns import cut, printable
 
 DIM, RESET = "\x1b[2m", "\x1b[0m"
-
-_CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
-"""Words of models and of other people must not steer the terminal."""
-
-
-def printable(text: str) -> str:
-    """`text` without characters that steer a terminal."""
-    return text.translate(_CONTROLS)
 
 
 class Screen:

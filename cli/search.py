@@ -6,8 +6,8 @@ import sys
 import time
 from collections.abc import Mapping
 
+from hermes.cli.columns import printable
 from hermes.cli.listing import ago
-from hermes.cli.screen import printable
 from hermes.cli.store import readable
 from hermes.errors import UserError
 from hermes.home import Home
@@ -55,7 +55,8 @@ def _hit(hit: Hit, how: tuple[str, str, str, str]) -> list[str]:
     begin, end, dim, plain = how
     anchor = _anchor(hit)
     name = printable(one_line(hit.session.title or hit.session.preview, NAME))
-    facts = f"{ago(time.time() - anchor.at)} · {hit.session.source} · {hit.session.id} · message {anchor.id}"
+    where = printable(f"{hit.session.source} · {hit.session.id}")
+    facts = f"{ago(time.time() - anchor.at)} · {where} · message {anchor.id}"
     words = printable(hit.snippet).replace(OPEN, begin).replace(CLOSE, end)
     return [f"{name}  {dim}{facts}{plain}", f"  {anchor.role.value}: {words}", ""]
 

@@ -178,6 +178,13 @@ class Sessions(Block):
     close_idle_after_days: Natural = 0
 
 
+class Backups(Block):
+    """Copies of the store below `backups/`, made while everything runs. `every_hours` 0: none by itself."""
+
+    every_hours: Seconds = 0
+    keep: Positive = 7
+
+
 class Streaming(Block):
     """Showing answers while they are written."""
 
@@ -256,6 +263,7 @@ class Config(Block):
     reset_by_platform: dict[str, ResetOverride] = {}
     compression: Compression = Compression()
     sessions: Sessions = Sessions()
+    backups: Backups = Backups()
     budgets: dict[str, Any] = {}
     gateway: Gateway = Gateway()
     access: Access = Access()

@@ -18,7 +18,9 @@ from hermes.clock import SystemClock
 from hermes.gateway import config_file, log, models, platforms
 from hermes.gateway.app import App
 from hermes.gateway.choices import choose_fallback, choose_model
+from hermes.gateway.chores import do_chores
 from hermes.gateway.config import Config
+from hermes.gateway.copies import Copies
 from hermes.gateway.crew import Crew
 from hermes.gateway.fuse import Fuse, burning
 from hermes.gateway.housekeeping import Housekeeper
@@ -29,6 +31,7 @@ from hermes.gateway.http.server import Address, HttpSettings, serve
 from hermes.gateway.lock import only_gateway
 from hermes.gateway.neighbours import GATEWAY, Neighbours
 from hermes.gateway.node import Node
+from hermes.gateway.retention import Retention
 from hermes.gateway.systemd import Notifier
 from hermes.gateway.watch import Watch
 from hermes.home import Home, network_filesystem
@@ -139,16 +142,12 @@ async def _live(
     await neighbours.bury(node.clock.now())
     await app.recover()
     app.start()
-    keeper = Housekeeper(
-        node.store,
-        node.clock,
-        neighbours=neighbours,
-        wake=app.wake,
-        mirror=mirror,
-        rules=lambda: node.config().sessions,
-    )
+    retention, copies = Retention(node.store, node.clock), Copies(home, node.store, node.clock)
+    chores = (lambda: retention.keep(node.config().sessions), lambda: copies.keep(node.config().backups))
+    keeper = Housekeeper(node.store, node.clock, neighbours=neighbours, wake=app.wake, mirror=mirror)
     watch.add("housekeeping", keeper.vital.late)
     tasks.create_task(keeper.run(), name="housekeeping")
+    tasks.create_task(do_chores(chores, node.clock), name="chores")
     tasks.create_task(node.metrics.watch_loop(node.clock), name="loop-lag")
     tasks.create_task(watch.feed(notifier, fuse, node.clock), name="watchdog")
     watch.word = "ready"

@@ -7,8 +7,9 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from hermes.adapters.base import Lifetime
-from hermes.errors import LeaseBusy, StoreError, UserError
+from hermes.errors import LeaseBusy, StoreError, TitleTaken, UserError
 from hermes.gateway import commands
+from hermes.gateway.access import Role
 from hermes.gateway.commands import Asked
 from hermes.gateway.conversations import LEASE_SECONDS, Conversations
 from hermes.gateway.doorman import Doorman
@@ -82,6 +83,8 @@ class Desk:
         )
         try:
             return await commands.answer(self, asked, name)
+        except TitleTaken as error:
+            return str(error) if asked.role is Role.OWNER else asked.texts.say("command.title_taken", title=error.title)
         except (UserError, StoreError) as error:
             return str(error)
 

@@ -10,9 +10,7 @@ import structlog
 
 from hermes.clock import Clock
 from hermes.errors import StoreError
-from hermes.gateway.config import Sessions
 from hermes.gateway.neighbours import Neighbours
-from hermes.gateway.retention import Retention
 from hermes.gateway.vital import Vital
 from hermes.sessions.model import RouteRow
 from hermes.sessions.ports import Store
@@ -30,8 +28,7 @@ README = "For people and scripts: where each chat's key leads. Hermes writes thi
 
 
 class Housekeeper:
-    """Goes round every half minute. `wake` wakes what waits; `mirror` is where sessions.json goes, None: nowhere;
-    `rules` say how long conversations are kept."""
+    """Goes round every half minute. `wake` wakes what waits; `mirror` is where sessions.json goes, None: nowhere."""
 
     def __init__(
         self,
@@ -41,15 +38,12 @@ class Housekeeper:
         neighbours: Neighbours,
         wake: Callable[[], Awaitable[None]],
         mirror: Path | None,
-        rules: Callable[[], Sessions],
     ) -> None:
         self._store = store
         self._clock = clock
         self._neighbours = neighbours
         self._wake = wake
         self._mirror = mirror
-        self._rules = rules
-        self._retention = Retention(store, clock)
         self._written: Sequence[RouteRow] | None = None
         self._purged_at = 0.0
         self.vital = Vital(clock)
@@ -70,7 +64,6 @@ class Housekeeper:
         await self._wake()
         await self._store.mend_index()
         await self._write_mirror()
-        await self._retention.keep(self._rules())
         if self._clock.now() - self._purged_at >= PURGE_SECONDS:
             self._purged_at = self._clock.now()
             gone = await self._store.purge(before=self._clock.now() - KEEP_SECONDS)

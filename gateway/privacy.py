@@ -43,7 +43,7 @@ class Privacy:
         if asked.rest.casefold() != SURE:
             return asked.texts.say("command.forget_sure", backups=backups)
         platform, now = asked.inbound.origin.platform, self._node.clock.now()
-        gone = await forgetting.forget(self._node.store, self._memory, platform, user, now=now)
+        gone = await forgetting.forget(self._home, self._node.store, self._memory, platform, user, now=now)
         key = "command.forget_partly" if gone.kept else "command.forgotten"
         return asked.texts.say(
             key, conversations=gone.conversations, shared=gone.shared, kept=len(gone.kept), backups=backups

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from hermes.adapters.base import ChatKind
 from hermes.errors import AmbiguousSession, SessionNotFound, UserError
 from hermes.gateway import wire
 from hermes.gateway.access import scope_for
@@ -17,7 +18,7 @@ NAME = 60
 EXCERPT = 200
 """Characters of the last question and of the last answer."""
 LOOKED_AT = 50
-"""Rows from the end in which those two are looked for."""
+"""Rows from the end in which those two are looked for, and conversations among which some may be shown."""
 
 
 class Resumption:
@@ -56,9 +57,10 @@ class Resumption:
         rows = await store.history(session.id)
         return asked.texts.say("command.resumed", name=self._named(asked, session), last=_last(rows))
 
-    async def _latest(self, asked: Asked) -> tuple[Session, ...]:
-        page = Page(limit=LISTED, include_machines=False)
-        return await self._node.store.list(page, self._scope(asked))
+    async def _latest(self, asked: Asked) -> list[Session]:
+        page = Page(limit=LOOKED_AT, include_machines=False)
+        found = await self._node.store.list(page, self._scope(asked))
+        return [one for one in found if _may_be_shown(asked, one)][:LISTED]
 
     async def _meant(self, asked: Asked) -> Session:
         """The number of the list, or whatever a session answers to."""
@@ -66,20 +68,29 @@ class Resumption:
             latest = await self._latest(asked)
             if int(asked.rest) <= len(latest):
                 return latest[int(asked.rest) - 1]
+        unknown = asked.texts.say("command.resume_unknown", name=one_line(asked.rest, NAME))
         try:
-            return await self._node.store.resolve(asked.rest, self._scope(asked))
+            found = await self._node.store.resolve(asked.rest, self._scope(asked))
         except SessionNotFound as error:
-            raise UserError(asked.texts.say("command.resume_unknown", name=one_line(asked.rest, NAME))) from error
+            raise UserError(unknown) from error
         except AmbiguousSession as error:
-            found = [await self._node.store.resolve(one, OWNER) for one in error.candidates[:LISTED]]
-            lines = "\n".join(f"- {self._named(asked, one)} ({one.id})" for one in found)
-            raise UserError(asked.texts.say("command.resume_ambiguous", list=lines)) from error
+            raise UserError(await self._candidates(asked, error)) from error
+        if not _may_be_shown(asked, found):
+            raise UserError(unknown)
+        return found
+
+    async def _candidates(self, asked: Asked, error: AmbiguousSession) -> str:
+        found = [await self._node.store.resolve(one, OWNER) for one in error.candidates[:LISTED]]
+        shown = [one for one in found if _may_be_shown(asked, one)]
+        lines = "\n".join(f"- {self._named(asked, one)} ({one.id})" for one in shown)
+        return asked.texts.say("command.resume_ambiguous", list=lines)
 
     async def _searched(self, asked: Asked, words: str) -> str:
-        found = await self._node.store.search.discover(Query(text=words, limit=LISTED), self._scope(asked))
-        if not found.hits:
+        found = await self._node.store.search.discover(Query(text=words, limit=LOOKED_AT), self._scope(asked))
+        hits = [hit for hit in found.hits if _may_be_shown(asked, hit.session)][:LISTED]
+        if not hits:
             return asked.texts.say("command.sessions_not_found", query=one_line(words, NAME))
-        lines = [f"- {self._named(asked, hit.session)} ({hit.session.id})\n  {hit.snippet}" for hit in found.hits]
+        lines = [f"- {self._named(asked, hit.session)} ({hit.session.id})\n  {hit.snippet}" for hit in hits]
         return asked.texts.say("command.sessions_found", list="\n".join(lines))
 
     def _scope(self, asked: Asked) -> Scope:
@@ -90,6 +101,12 @@ class Resumption:
         when = datetime.fromtimestamp(session.last_active, UTC).astimezone(self._node.zone)
         name = one_line(session.title or session.preview, NAME) or asked.texts.say("command.status_untitled")
         return f"{name} · {when:%Y-%m-%d %H:%M}"
+
+
+def _may_be_shown(asked: Asked, session: Session) -> bool:
+    """In a room everybody reads along: only what was said in it is shown there."""
+    origin = asked.inbound.origin
+    return origin.kind is ChatKind.DIRECT or session.chat_id == origin.chat_id
 
 
 def _last(rows: tuple[Message, ...]) -> str:

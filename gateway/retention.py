@@ -7,7 +7,7 @@ from hermes.gateway.config import Sessions
 from hermes.sessions.filters import Filter, Lineage, Selection
 from hermes.sessions.model import OWNER
 from hermes.sessions.ports import Store
-from hermes.sessions.pruning import prune
+from hermes.sessions.pruning import prune, stamps
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +31,7 @@ class Retention:
         if wanted and await self._store.upkeep.claim(JOB, now=self._clock.now(), every=every):
             await self._close(rules)
             await self._delete(rules)
+            await self._store.upkeep.done(JOB, now=self._clock.now())
 
     async def _close(self, rules: Sessions) -> None:
         if rules.close_idle_after_days:
@@ -45,7 +46,7 @@ class Retention:
         wanted = Filter(before=self._clock.now() - shortest * DAY, archived=False)
         found = Selection.of(await self._store.select(wanted, OWNER)).ended
         chosen = [one for one in found if self._is_over(one, rules)]
-        done = await prune(self._store, wanted, chosen, now=self._clock.now)
+        done = await prune(self._store, chosen, await stamps(self._store, chosen), now=self._clock.now)
         log.info(
             "retention.pruned", conversations=done.gone, kept=len(done.kept), open_or_younger=len(found) - len(chosen)
         )

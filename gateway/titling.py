@@ -42,7 +42,7 @@ class Titler:
         """There was an answer in this session: name its conversation, unless it has a name."""
         nameable = session.title is None and session.link is not Link.DELEGATE
         if nameable and session.conversation not in self._pending and len(self._pending) < WAITING:
-            task = self._tasks.create_task(self._name(session), name=f"title:{session.conversation}")
+            task = self._tasks.create_task(self._name(session.conversation), name=f"title:{session.conversation}")
             self._pending[session.conversation] = task
 
     async def idle(self) -> None:
@@ -58,27 +58,31 @@ class Titler:
         unnamed = tuple(self._pending)
         await self.idle()
         for conversation in unnamed:
-            await self._settle(await self._node.store.tip(conversation))
+            await self._settle(conversation)
 
-    async def _name(self, session: Session) -> None:
+    async def _name(self, conversation: ConversationId) -> None:
         try:
             async with self._gate:
-                await self._settle(session)
-        except StoreError as error:  # deleted meanwhile, or the store is in trouble: the next exchange asks again
-            log.warning("title.not_given", session=session.id, reason=str(error))
+                await self._settle(conversation)
+        except Exception:  # a name is never worth a gateway
+            log.exception("title.broken", conversation=conversation)
         finally:
-            del self._pending[session.conversation]
+            del self._pending[conversation]
 
-    async def _settle(self, session: Session) -> None:
+    async def _settle(self, conversation: ConversationId) -> None:
+        """Give the name. One that is gone, or a store in trouble, gets none: the next exchange asks again."""
         store = self._node.store
-        rows = await store.transcript(session.conversation, OWNER, limit=LOOKED_AT)
-        said = [row.content for row in rows if row.role is Role.USER and row.content]
-        tip = await store.tip(session.conversation)
-        if tip.title is not None or not 0 < len(said) <= EXCHANGES:
-            return
-        title = await self._asked(session, said[0], rows) or titling.first_words(said[0])
-        if title is not None:
-            await store.rename(session.id, self._node.redactor.text(title), by_person=False)
+        try:
+            tip = await store.tip(conversation)
+            rows = await store.transcript(conversation, OWNER, limit=LOOKED_AT)
+            said = [self._node.redactor.text(row.content) for row in rows if row.role is Role.USER and row.content]
+            if tip.title is not None or not 0 < len(said) <= EXCHANGES:
+                return
+            title = await self._asked(tip, said[0], rows) or titling.first_words(said[0])
+            if title is not None:
+                await store.rename(tip.id, self._node.redactor.text(title), by_person=False)
+        except StoreError as error:
+            log.warning("title.not_given", conversation=conversation, reason=str(error))
 
     async def _asked(self, session: Session, question: str, rows: Sequence[Message]) -> str | None:
         """The model's title; None when it gives none that can be taken."""

@@ -69,7 +69,13 @@ def connect(path: Path, *, read_only: bool = False) -> Connection:
         cached_statements=256,
         timeout=BUSY_MILLISECONDS / 1000,
     )
-    for pragma in ("foreign_keys = ON", "synchronous = FULL", "wal_autocheckpoint = 0", "temp_store = MEMORY"):
+    for pragma in (
+        "foreign_keys = ON",
+        "synchronous = FULL",
+        "wal_autocheckpoint = 0",
+        "temp_store = MEMORY",
+        "secure_delete = ON",  # what was deleted cannot be read in the file: not by whoever finds a disk, either
+    ):
         connection.execute(f"PRAGMA {pragma}")
     if read_only:
         connection.execute("PRAGMA query_only = ON")

@@ -65,8 +65,8 @@ def resolve(connection: Connection, reference: str, scope: Scope) -> Session:
 
 
 def latest(connection: Connection, source: str | None, scope: Scope) -> Session:
-    """The tip that was last active, of one source or of all."""
-    found = list_tips(connection, Page(limit=1, source=source, include_archived=True), scope)
+    """The tip that was last active, of one source or of all; archived ones are put away."""
+    found = list_tips(connection, Page(limit=1, source=source), scope)
     if not found:
         raise SessionNotFound(LATEST if source is None else f"{LATEST} of {source}")
     return found[0]

@@ -29,6 +29,9 @@ MERGE_PAGES = 250
 WORKED = 2
 """Changes that a merge counts when it has moved anything; the statement itself is one."""
 
+DAMAGE = {"SQLITE_CORRUPT", "SQLITE_ERROR"}
+"""What SQLite says of a search index that it cannot read or open."""
+
 ROOM = 2
 """VACUUM writes what the store holds twice: into a file of its own, and from there into the log."""
 
@@ -36,7 +39,8 @@ ROOM = 2
 def shrink(connection: Connection, pages: int) -> int:
     """Give up to `pages` unused pages (1 or more) back, which a checkpoint cuts off the file; gives how many it was."""
     before = _number(connection, "freelist_count")
-    connection.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()  # a row a page: unread, it stops at the first
+    for _ in range(min(pages, before)):  # one by one: not every library runs the statement further than its first page
+        connection.execute("PRAGMA incremental_vacuum(1)").fetchall()
     return before - _number(connection, "freelist_count")
 
 
@@ -63,13 +67,15 @@ def _merge(connection: Connection, table: str, pages: int) -> bool:
     try:
         connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (pages,))
     except dbapi.Error as error:
-        connection.execute("ROLLBACK TO merging")
-        if cause(error) != "SQLITE_CORRUPT":
+        if cause(error) not in DAMAGE:
             raise
+        connection.execute("ROLLBACK TO merging")
         log.warning("search.merge_refused", table=table, reason=str(error))
-        return False
-    finally:
-        connection.execute("RELEASE merging")
+    except MemoryError as error:  # a damaged index may ask for any amount of it
+        raise StoreUnavailable(
+            f"There is not enough memory to merge {table}. It may be damaged: hermes sessions repair"
+        ) from error
+    connection.execute("RELEASE merging")
     return connection.total_changes - before >= WORKED
 
 

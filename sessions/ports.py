@@ -399,7 +399,14 @@ class Upkeep(Protocol):
     """What is done for a store that lives for years; each call works in small steps beside turns."""
 
     async def claim(self, job: str, *, now: float, every: float) -> bool:
-        """Whether it is time for `job`, which is done once in `every` seconds whatever process asks."""
+        """Whether it is time for `job`, which is done once in `every` seconds whatever process asks.
+
+        Who is told so says `done` at the end; one that never does is begun again by somebody after ten minutes.
+        """
+        ...
+
+    async def done(self, job: str, *, now: float) -> None:
+        """The job that was claimed is done."""
         ...
 
     async def close_idle(self, *, before: float, now: float) -> int:

@@ -5,11 +5,13 @@ sessions give equal lines. `conversation` names the lineage, whose own facts eve
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from hermes.errors import UserError
+from hermes.sessions import titles
 from hermes.sessions.model import (
     ConversationId,
     Kind,
@@ -25,9 +27,16 @@ from hermes.sessions.model import (
     Usage,
     ViewEntry,
 )
-from hermes.text import repair
+from hermes.sessions.turns import PREVIEW
+from hermes.text import one_line, repair
 
 FORMAT, VERSION = "hermes-session", 1
+
+_ID = re.compile(r"(?!\.)[\w.:@+-]{1,200}")
+"""Ids become parts of file names."""
+_LARGEST = 2**63
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799
+"""The years 1 to 9999."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +100,7 @@ def read(text: str) -> tuple[Record, tuple[Message, ...]]:
     """The session behind a line. Raises UserError that says what is wrong with it."""
     try:
         facts = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"it is no JSON ({error})") from error
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise UserError(f'it is no session: a line starts with {{"format": "{FORMAT}"')
@@ -123,18 +132,28 @@ def _record(facts: Mapping[str, Any]) -> Record:
     for name in (*_SESSION, *_USAGE, *_BESIDES):
         if name in facts and not _fits(facts[name], _TYPES.get(name, str)):
             raise TypeError(f"{name} is {facts[name]!r}")
-    known: dict[str, Any] = {name: _clean(facts[name]) for name in _SESSION if name in facts}
-    if "link" in known:
-        known["link"] = Link(known["link"])
-    if "key" in known:
-        known["key"] = SessionKey(known["key"])
     usage = Usage(**{name: facts[name] for name in _USAGE if name in facts})
     besides = {name: _clean(facts[name]) for name in _BESIDES if name in facts}
     view = tuple(
         ViewEntry(message_id=_number(entry[0]), replacement=_text(entry[1]) if len(entry) > 1 else None)
         for entry in facts.get("view", ())
     )
-    return Record(session=Session(usage=usage, **known), view=view, **besides)
+    return Record(session=Session(usage=usage, **_session(facts)), view=view, **besides)
+
+
+def _session(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a session other than its usage, each as the store would have made it."""
+    known: dict[str, Any] = {name: _clean(facts[name]) for name in _SESSION if name in facts}
+    if ("parent" in known) != ("link" in known):
+        raise ValueError("parent and link are given together, or neither")
+    for name in {"id", "conversation", "parent"} & known.keys():
+        if _ID.fullmatch(known[name]) is None:
+            raise ValueError(f"{name} is {known[name]!r}")
+    for name in {"started_at", "last_active", "ended_at"} & known.keys():
+        known[name] = _moment(known[name])
+    makers: Mapping[str, Callable[[Any], Any]] = {"link": Link, "key": SessionKey, "title": _title}
+    made = {name: make(known[name]) for name, make in makers.items() if name in known}
+    return known | made | {"preview": one_line(known.get("preview", ""), PREVIEW)}
 
 
 def _message(facts: Mapping[str, Any], session: SessionId) -> Message:
@@ -146,7 +165,7 @@ def _message(facts: Mapping[str, Any], session: SessionId) -> Message:
         role=Role(facts["role"]),
         kind=Kind(facts.get("kind", Kind.TALK)),
         content=_text(facts["content"]),
-        at=float(facts["at"]),
+        at=_moment(facts["at"]),
         turn=None if facts.get("turn") is None else TurnId(_text(facts["turn"])),
         tool_calls=tuple(ToolCall(**{name: _text(one[name]) for name in ("id", "name", "arguments")}) for one in calls),
         tool_call_id=_optional(facts, "tool_call_id"),
@@ -160,7 +179,23 @@ def _message(facts: Mapping[str, Any], session: SessionId) -> Message:
 
 
 def _fits(value: object, kind: type | tuple[type, ...]) -> bool:
+    if isinstance(value, int | float) and kind is not bool and not abs(value) < _LARGEST:
+        return False  # neither are NaN and the infinities
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _moment(value: object) -> float:
+    """Seconds since the epoch, of a year that calendars know."""
+    if not _fits(value, (int, float)) or not _FIRST <= float(value) <= _LAST:  # type: ignore[arg-type]
+        raise TypeError(f"{value!r} is no moment")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _title(text: str) -> str | None:
+    try:
+        return titles.clean(text)
+    except UserError:
+        return titles.clean(text[: titles.LIMIT])
 
 
 def _clean(value: Any) -> Any:
@@ -178,7 +213,7 @@ def _optional(facts: Mapping[str, Any], name: str) -> str | None:
 
 
 def _number(value: object) -> int:
-    if not _fits(value, int) or not -(2**63) <= value < 2**63:  # type: ignore[operator]
+    if not _fits(value, int):
         raise TypeError(f"{value!r} is no whole number")
     return int(value)  # type: ignore[call-overload, no-any-return]
 

@@ -43,10 +43,26 @@ def select(connection: Connection, wanted: Filter, scope: Scope) -> tuple[Lineag
 def lineage(connection: Connection, conversation: ConversationId, scope: Scope) -> Lineage:
     """One conversation as a whole. Raises SessionNotFound."""
     tip = visible_tip(connection, conversation, scope)
+    return Lineage(segments(connection, conversation), tip)
+
+
+def segments(connection: Connection, conversation: ConversationId) -> tuple[Session, ...]:
+    """The sessions of a conversation, oldest first; none when it is not there."""
     found = connection.execute(
         f"{SLIM_SESSIONS} WHERE s.conversation = ? ORDER BY s.started_at, s.rowid", (conversation,)
     )
-    return Lineage(tuple(map(session, found)), tip)
+    return tuple(map(session, found))
+
+
+def shown_besides(connection: Connection, conversation: ConversationId) -> list[ConversationId]:
+    """Other conversations whose rows a view of this one shows: a branch shows its parent's beginning."""
+    found = connection.execute(
+        "SELECT DISTINCT own.conversation FROM sessions s CROSS JOIN views v ON v.session_id = s.id"
+        " CROSS JOIN messages m ON m.id = v.message_id CROSS JOIN sessions own ON own.id = m.session_id"
+        " WHERE s.conversation = ?1 AND own.conversation <> ?1 ORDER BY 1",
+        (conversation,),
+    )
+    return [row[0] for row in found]
 
 
 def totals(connection: Connection) -> tuple[tuple[str, int, int], ...]:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes.errors import UserError
 from hermes.sessions import books, lookup, naming, removal, routes, selecting, turns, views
 from hermes.sessions.backup import before_migration
 from hermes.sessions.bookmarks import SqliteBookmarks
 from hermes.sessions.chats import SqliteChats
 from hermes.sessions.database import open_writable
-from hermes.sessions.dbapi import Connection
+from hermes.sessions.dbapi import Connection, IntegrityError
 from hermes.sessions.filters import Filter, Lineage, Stamp
 from hermes.sessions.imports.arrival import Parcel, Receipt, take_in
 from hermes.sessions.inbox import SqliteInbox
@@ -134,10 +135,18 @@ class SqliteStore:
         await self.upkeep.clear()
 
     async def take_in(self, parcel: Parcel, ids: dict[int, int], *, at: float) -> Receipt:
-        """Write a conversation that comes from elsewhere, in one transaction; see `imports.arrival`."""
-        return await self.writer.submit(
-            lambda connection: take_in(connection, self.indexer, parcel, ids, at), lane=Lane.MAINTENANCE
-        )
+        """Write a conversation that comes from elsewhere, in one transaction; see `imports.arrival`.
+
+        Raises UserError for one that no store could hold; nothing of it is written then.
+        """
+        try:
+            return await self.writer.submit(
+                lambda connection: take_in(connection, self.indexer, parcel, ids, at), lane=Lane.MAINTENANCE
+            )
+        except IntegrityError as error:
+            raise UserError(
+                f"Conversation {parcel.conversation} contradicts itself ({error}): it was left out."
+            ) from error
 
     async def split(self, lease: Lease, parent: SessionId, split: Split) -> Session:
         return await self.writer.submit(lambda connection: views.split(connection, self.indexer, lease, parent, split))

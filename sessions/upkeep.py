@@ -1,5 +1,6 @@
 """What keeps a store in order over years: idle conversations closed, space given back, a person forgotten."""
 
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol, TypeVar
@@ -19,6 +20,8 @@ PAGES = 2_000
 """Pages given back in one step: 35 ms of write lock on a store of 250 MB."""
 MERGE_PAGES = 250
 """Pages of the search index that one step writes: 19 ms there."""
+AT_WORK = 600.0
+"""Seconds after which a job that was begun and never done is begun again."""
 ERASED = "[erased]"
 """What stands where somebody's words stood in a conversation that others share."""
 
@@ -44,6 +47,9 @@ class SqliteUpkeep:
     async def claim(self, job: str, *, now: float, every: float) -> bool:
         return await self._quietly(lambda connection: _claim(connection, job, now, every))
 
+    async def done(self, job: str, *, now: float) -> None:
+        await self._quietly(lambda connection: _done(connection, job, now))
+
     async def close_idle(self, *, before: float, now: float) -> int:
         closed = 0
         while some := await self._quietly(lambda connection: _close_idle(connection, before, now)):
@@ -61,14 +67,6 @@ class SqliteUpkeep:
         return freed
 
     async def forget(self, platform: str, source: str, user_id: str, *, now: float) -> Forgotten:
-        await self._quietly(lambda connection: connection.execute("PRAGMA secure_delete = ON"))
-        try:
-            return await self._forget(platform, source, user_id, now)
-        finally:
-            await self._quietly(lambda connection: connection.execute("PRAGMA secure_delete = OFF"))
-            self._writer.empty_log()
-
-    async def _forget(self, platform: str, source: str, user_id: str, now: float) -> Forgotten:
         chats = await self._readers.run(lambda connection: _chats(connection, source, user_id))
         theirs = await self._readers.run(lambda connection: _theirs(connection, source, user_id))
         kept = [one for one in theirs if not await self._delete(one, now)]
@@ -77,6 +75,7 @@ class SqliteUpkeep:
             shared += some
         await self._quietly(lambda connection: _drop(connection, platform, user_id, chats))
         await self._merge()
+        self._writer.empty_log()
         return Forgotten(conversations=len(theirs) - len(kept), shared=shared, kept=tuple(kept))
 
     async def _delete(self, conversation: ConversationId, now: float) -> bool:
@@ -103,12 +102,16 @@ class SqliteUpkeep:
 def _claim(connection: Connection, job: str, now: float, every: float) -> bool:
     return (
         connection.execute(
-            "INSERT INTO jobs (name, ran_at) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET ran_at = ?2"
-            " WHERE ran_at IS NULL OR ran_at <= ?2 - ?3 RETURNING name",
-            (job, now, every),
+            "INSERT INTO jobs (name, ran_at) VALUES (?1, ?3) ON CONFLICT (name) DO UPDATE SET ran_at = ?3"
+            " WHERE ran_at IS NULL OR ran_at <= ?2 RETURNING name",
+            (job, now - every, now - every + min(every, AT_WORK)),
         ).fetchone()
         is not None
     )
+
+
+def _done(connection: Connection, job: str, now: float) -> None:
+    connection.execute("UPDATE jobs SET ran_at = ? WHERE name = ?", (now, job))
 
 
 def _close_idle(connection: Connection, before: float, now: float) -> int:
@@ -138,13 +141,23 @@ def _chats(connection: Connection, source: str, user_id: str) -> list[str]:
 
 
 def _erase(connection: Connection, source: str, user_id: str) -> int:
-    """Their words in conversations that a room shares; a name that was made of them goes too."""
+    """Their words in conversations that a room shares, with what they got for an answer: answers quote.
+
+    A name that was made of them goes too; gives how many of their rows it were.
+    """
     rows = connection.execute(
         "UPDATE messages SET content = ?, search_text = NULL, sender_id = NULL, sender_name = NULL WHERE id IN ("
         " SELECT m.id FROM sessions s CROSS JOIN messages m ON m.session_id = s.id"
-        " WHERE s.source = ? AND s.user_id IS NULL AND m.sender_id = ? LIMIT ?) RETURNING session_id",
+        " WHERE s.source = ? AND s.user_id IS NULL AND m.sender_id = ? LIMIT ?) RETURNING session_id, turn",
         (ERASED, source, user_id, CHUNK),
     ).fetchall()
+    for turn in sorted({row[1] for row in rows if row[1] is not None}):
+        connection.execute(
+            "UPDATE messages SET content = ?, tool_calls = NULL, search_text = NULL"
+            " WHERE turn = ? AND role = 'assistant' AND content <> ?",
+            (ERASED, turn, ERASED),
+        )
+        connection.execute("DELETE FROM messages WHERE turn = ? AND role = 'tool'", (turn,))
     touched = sorted({row[0] for row in rows})
     connection.executemany(
         "UPDATE sessions SET preview = ?, title = iif(title_by_person, title, NULL) WHERE id = ?",
@@ -154,8 +167,10 @@ def _erase(connection: Connection, source: str, user_id: str) -> int:
 
 
 def _drop(connection: Connection, platform: str, user_id: str, chats: list[str]) -> None:
-    """What is settled in their own chats, and what they may do."""
+    """What is settled in their own chats or was said by them elsewhere, and what they may do."""
     for chat in chats:
         drop_settled(connection, "settled_at IS NOT NULL AND platform = ? AND chat_id = ?", (platform, chat))
+    said = "settled_at IS NOT NULL AND platform = ? AND instr(origin, ?) > 0 AND json_extract(origin, '$.user_id') = ?"
+    drop_settled(connection, said, (platform, json.dumps(user_id)[1:-1], user_id))
     for table in ("roles", "pairing_requests"):
         connection.execute(f"DELETE FROM {table} WHERE platform = ? AND user_id = ?", (platform, user_id))

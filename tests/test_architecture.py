@@ -25,6 +25,7 @@ MAY_CATCH_ALL = {
     "gateway/presence.py",  # what a chat sees of one turn
     "gateway/http/server.py",  # one request
     "gateway/supervise.py",  # one adapter
+    "gateway/titling.py",  # one conversation's name
     "gateway/turn.py",  # one turn
     "sessions/writer.py",  # one operation
 }

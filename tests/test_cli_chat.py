@@ -73,7 +73,7 @@ def test_lines_of_a_pipe_are_answered_in_turn_and_the_session_is_named_at_the_en
 def test_a_resumed_session_is_recalled(shell: Shell) -> None:
     shell.hermes("chat", "-q", "Hello")
     recalled = shell.hermes("-c", typed="").stderr
-    assert "2 messages: Hello\n● Hello\n◆ Good.\n" in recalled
+    assert "2 messages: Good\n● Hello\n◆ Good.\n" in recalled
     shell.configure({"display": {"resume_display": "minimal"}, "model": {"provider": "scripted"}})
     assert "◆" not in shell.hermes("-c", typed="").stderr
 

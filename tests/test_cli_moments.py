@@ -45,7 +45,7 @@ def test_a_date_is_in_the_configured_zone_unless_it_says_which(text: str, expect
 
 
 @pytest.mark.parametrize(
-    "text", ["", "5x", "h", "-3d", "yesterday", "2026-13-01", "2026-02-30", "5h 3m", "٣d", "1e3d", "nan"]
+    "text", ["", "5x", "h", "-3d", "yesterday", "2026-13-01", "2026-02-30", "5h 3m", "٣d", "1e3d", "nan", "20260705"]
 )
 def test_anything_else_says_what_can_be_typed(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="expected how long ago"):

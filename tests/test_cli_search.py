@@ -80,4 +80,4 @@ def test_insights_of_an_empty_time_say_so(tmp_path: Path) -> None:
     empty = Shell(tmp_path)
     assert empty.hermes("insights").returncode == 1
     assert empty.hermes("chat", "-q", "hi").returncode == 0
-    assert "The last 1 days: 1 conversations" in empty.hermes("insights", "--days", "1").stdout
+    assert "Active in the last 1 days: 1 conversations" in empty.hermes("insights", "--days", "1").stdout

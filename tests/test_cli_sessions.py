@@ -3,13 +3,16 @@
 import asyncio
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from contracts.store.facts import HOUR, T0, begin, take, tell, user, write
-from hermes.sessions.filters import Filter
-from hermes.sessions.model import OWNER
+from hermes.sessions.filters import Filter, Selection
+from hermes.sessions.model import OWNER, Link, ViewEntry
+from hermes.sessions.pruning import prune, stamps
 from hermes.sessions.store import open_store
 from worlds.archive import CHILD, KEY, fill
 from worlds.shell import Shell
@@ -142,9 +145,10 @@ def test_prune_says_what_it_would_take_and_what_it_skips(shell: Shell) -> None:
 def test_prune_alone_takes_what_is_ninety_days_old(shell: Shell) -> None:
     assert "Nothing to prune" in shell.hermes("sessions", "prune", "--yes").stdout, "the store is of the future"
     assert len(ids(shell)) == 5
-    done = shell.hermes("sessions", "prune", "--before", "2027-01-15 17:59", "--yes")
-    assert "Pruned 1 conversation." in done.stdout
-    assert ids(shell) == {"c", "d", "e"}
+    done = shell.hermes("sessions", "prune", "--before", "2027-01-15 18:01", "--yes")
+    assert "Pruned 2 conversations." in done.stdout
+    assert f"Kept {CHILD}: a delegate that it sent out has not ended" in done.stdout
+    assert ids(shell) == {"child", "b", "c"}
 
 
 def test_prune_leaves_archived_ones_unless_told(shell: Shell) -> None:
@@ -206,7 +210,7 @@ def test_a_store_is_carried_to_another_home(shell: Shell, tmp_path: Path) -> Non
     other = Shell(tmp_path / "other")
     assert other.hermes("sessions", "import", str(out)).stdout == "Imported 5 conversations with 13 messages.\n"
     again = other.hermes("sessions", "import", str(out)).stdout
-    assert "5 were here already" in again
+    assert "5 were here already and stayed as they are" in again
     assert other.hermes("sessions", "export", "-").stdout == out.read_text()
 
 
@@ -241,6 +245,11 @@ def test_an_export_never_replaces_a_file_unasked(shell: Shell, tmp_path: Path) -
         (("--format", "md", "--session-id", "proj", "--delete-after-verified"), "--session-id and --yes"),
         (("-", "--session-id", "proj", "--delete-after-verified", "--yes"), "stdout leaves none"),
         (("--format", "trace", "--redact", "--no-redact"), "exclude each other"),
+        (("-", "--no-redact"), "only with --redact"),
+        (("x", "--format", "trace", "--upload"), "leave out the output"),
+        (("--format", "trace", "--session-id", "proj", "--delete-after-verified", "--yes"), "stdout leaves none"),
+        (("{tmp}/x", "--session-id", "proj", "--delete-after-verified", "--yes", "--dry-run"), "choose one"),
+        (("/dev/null", "--force"), "no ordinary file"),
         (("--format", "trace", "--upload"), "set HF_TOKEN"),
     ],
 )
@@ -327,13 +336,12 @@ def test_an_import_of_something_else_changes_nothing(shell: Shell, tmp_path: Pat
 
 
 async def test_what_somebody_speaks_in_meanwhile_is_kept(tmp_path: Path) -> None:
-    from hermes.sessions.pruning import prune
-
     store = await open_store(tmp_path / "state.db")
     for name in "abc":
         session = await tell(store, name)
         await store.end(session.id, reason="done", at=T0)
     chosen = await store.select(Filter(), OWNER)
+    seen = await stamps(store, chosen)
 
     async def speak(name: str) -> None:
         session, lease = await begin(store, name, at=T0 + 1)
@@ -342,12 +350,68 @@ async def test_what_somebody_speaks_in_meanwhile_is_kept(tmp_path: Path) -> None
 
     await speak("b")
     lease = await take(store, chosen[2].conversation)
-    done = await prune(store, Filter(), chosen, now=lambda: T0 + 2)
+    done = await prune(store, chosen, seen, now=lambda: T0 + 2)
     assert done.gone == 1
-    assert [(name[-1], why.partition(",")[0]) for name, why in done.kept] == [
-        ("b", f"Conversation {chosen[1].conversation} has changed since it was read"),
-        ("c", str(done.kept[1][1]).partition(",")[0]),
-    ]
-    assert "Telegram" in done.kept[1][1]
+    assert sorted(name[-1] for name, _ in done.kept) == ["b", "c"]
+    why = {name[-1]: words for name, words in done.kept}
+    assert "has changed since it was read" in why["b"]
+    assert "Telegram" in why["c"]
     await store.leases.release(lease)
     await store.close()
+
+
+async def test_a_branch_goes_before_its_parent_and_an_open_delegate_keeps_its_own(tmp_path: Path) -> None:
+    store = await open_store(tmp_path / "state.db")
+    session, lease = await begin(store, "a")
+    (row,) = await write(store, lease, session, user("shared"))
+    await store.leases.release(lease)
+    branch, lease = await begin(store, "b", at=T0 + 1, parent=session.id, link=Link.BRANCH)
+    await store.replace(lease, branch.id, [ViewEntry(message_id=row.id)])
+    await store.leases.release(lease)
+    sender = await tell(store, "c")
+    await tell(store, "d", parent=sender.id, link=Link.DELEGATE)
+    for one in (session, branch, sender):
+        await store.end(one.id, reason="done", at=T0 + 2)
+    chosen = Selection.of(await store.select(Filter(), OWNER)).ended
+    done = await prune(store, chosen, await stamps(store, chosen), now=lambda: T0 + 2)
+    assert done.gone == 2
+    assert [(name[-1], why) for name, why in done.kept] == [("c", "a delegate that it sent out has not ended")]
+    await store.close()
+
+
+# -- streams --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "why"),
+    [(">/dev/full", 1, "is full"), (">&-", 0, ""), ("<&-", 0, ""), ("| head -0", 0, "")],
+)
+def test_a_stream_that_takes_nothing_is_no_traceback(shell: Shell, redirection: str, code: int, why: str) -> None:
+    for command in ("sessions list", "sessions export -", "sessions prune --source cli --dry-run"):
+        line = f"{sys.executable} -m hermes {command} {redirection}"
+        done = subprocess.run(["sh", "-c", line], env=shell.environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == code, (command, done.stderr)
+        assert why in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_titles_do_not_steer_the_terminal(shell: Shell) -> None:
+    line = {
+        "format": "hermes-session",
+        "version": 1,
+        "id": "evil",
+        "conversation": "evil",
+        "source": "s\x1b[2J",
+        "started_at": 1.0,
+        "last_active": 2.0,
+        "tip": "evil",
+        "message_count": 1,
+        "preview": "p\x1b[31m",
+        "ended_at": 2.0,
+        "messages": [{"id": 1, "role": "user", "content": "a\x1b]0;b\x07", "at": 1.0}],
+    }
+    file = shell.home.root / "evil.jsonl"
+    file.write_text(json.dumps(line) + "\n")
+    assert "Imported 1 conversation" in shell.hermes("sessions", "import", str(file)).stdout
+    for command in (("list",), ("stats",), ("show", "evil"), ("prune", "--older-than", "9000", "--dry-run")):
+        assert "\x1b" not in shell.hermes("sessions", *command).stdout

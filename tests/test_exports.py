@@ -52,8 +52,8 @@ async def compressed(store: SqliteStore) -> Lineage:
 
 
 async def as_jsonl(store: SqliteStore, reading: Reading, target: Path) -> Path:
-    segments = [segment for one in await store.select(Filter(), OWNER) for segment in one.segments]
-    files.write(target, (piece for one in segments for piece in records.line(*reading.record(one))))
+    found = await store.select(Filter(), OWNER)
+    files.write(target, (piece for one in found for pair in reading.records(one) for piece in records.line(*pair)))
     return target
 
 
@@ -99,12 +99,42 @@ async def test_a_bad_line_brings_nothing_in(store: SqliteStore, reading: Reading
     bad.write_text(bad.read_text() + "{}\n")
     with pytest.raises(UserError, match=r"line 5: it is no session.*Nothing was imported"):
         list(jsonl.parcels(bad))
+    good = "".join(line for line in first_lines(bad))
+    bad.write_text(good + good)
+    with pytest.raises(UserError, match="line 5: it repeats session 20270115_080000_a of line 1"):
+        list(jsonl.parcels(bad))
     for content in (b"\xff\xfe", b"SQLite format 3\0"):
         bad.write_bytes(content)
         with pytest.raises(UserError):
             list(jsonl.parcels(bad))
     with pytest.raises(UserError, match="cannot be read"):
         list(jsonl.parcels(tmp_path))
+
+
+async def test_lines_may_stand_in_any_order(store: SqliteStore, reading: Reading, tmp_path: Path) -> None:
+    first = await as_jsonl(store, reading, tmp_path / "first.jsonl")
+    lines = first.read_text().splitlines(keepends=True)
+    first.write_text("".join([lines[0], lines[2], lines[3], "\n", lines[1]]))
+    other = await open_store(tmp_path / "other.db")
+    assert await bring_in(other, first) == [True, True, True]
+    assert texts(await other.history(CHILD)) == texts(await store.history(CHILD))
+    await other.close()
+
+
+async def test_a_conversation_that_was_cut_off_goes_on_at_its_last_segment(
+    store: SqliteStore, reading: Reading, tmp_path: Path
+) -> None:
+    first = await as_jsonl(store, reading, tmp_path / "first.jsonl")
+    kept = [line for line in first.read_text().splitlines(keepends=True) if f'"id": "{CHILD}"' not in line]
+    first.write_text("".join(kept))
+    other = await open_store(tmp_path / "other.db")
+    assert await bring_in(other, first) == [True, True, True]
+    assert (await other.resolve("proj", OWNER)).id == "20270115_080000_a"
+    await other.close()
+
+
+def first_lines(path: Path) -> list[str]:
+    return path.read_text().splitlines(keepends=True)[:4]
 
 
 # -- reading --------------------------------------------------------------------------------------------------------
@@ -258,7 +288,7 @@ async def test_no_format_lets_a_secret_through(store: SqliteStore, reading: Read
         lines = [
             "".join(records.line(redaction.record(record, redactor), redaction.messages(rows, redactor)))
             for one in found
-            for record, rows in [reading.record(one.segments[0])]
+            for record, rows in reading.records(one)
         ]
         text = "".join(lines)
     else:

@@ -392,6 +392,31 @@ class TestResume:
             assert "Nobody said" in await told(h, "/sessions search secret", chat="c2", user="u2")
             assert (await h.session("c2")).id == mine.id
 
+    async def test_in_a_room_only_what_was_said_in_it_is_shown(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model) as h:
+            await talked(h, model, "my private doctor question", chat="c1", user="u1")
+            await told(h, "/title doctor", chat="c1", user="u1")
+            private = await h.session("c1")
+            await talked(h, model, "in the group", chat="g1", user="u1", kind="group")
+            listed = await told(h, "/sessions", chat="g1", user="u1", kind="group")
+            assert "in the group" in listed
+            assert "doctor" not in listed
+            assert "Nobody said" in await told(h, "/sessions search doctor", chat="g1", user="u1", kind="group")
+            for name in ("doctor", private.id):
+                assert "No conversation" in await told(h, f"/resume {name}", chat="g1", user="u1", kind="group")
+            assert "doctor" in await told(h, "/sessions", chat="c1", user="u1")
+
+    async def test_a_guest_is_not_told_whose_a_title_is(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model) as h:
+            await talked(h, model, chat="c1", user="u1")
+            await told(h, "/title Divorce lawyer", chat="c1", user="u1")
+            theirs = await h.session("c1")
+            said = await told(h, "/title Divorce lawyer", chat="c2", user="u2")
+            assert "is taken" in said
+            assert theirs.id not in said
+
     async def test_the_list_shows_where_one_is_and_search_shows_the_words(self, tmp_path: Path) -> None:
         model = HandModel()
         async with house(tmp_path, model=model) as h:

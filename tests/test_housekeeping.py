@@ -10,7 +10,6 @@ import pytest_asyncio
 
 from contracts.store.facts import T0, arrival, birth, key_of
 from fakes import VirtualClock, settle
-from hermes.gateway.config import Sessions
 from hermes.gateway.housekeeping import KEEP_SECONDS, ROUND_SECONDS, Housekeeper
 from hermes.gateway.neighbours import Neighbours, signed_in
 from hermes.sessions.model import Outcome, Settlement
@@ -26,7 +25,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 def keeper_of(store: SqliteStore, clock: VirtualClock, mirror: Path | None = None) -> Housekeeper:
     neighbours = Neighbours(store, Path("/nowhere"), me="gateway-me")
-    return Housekeeper(store, clock, neighbours=neighbours, wake=settle, mirror=mirror, rules=Sessions)
+    return Housekeeper(store, clock, neighbours=neighbours, wake=settle, mirror=mirror)
 
 
 async def test_the_mirror_shows_where_each_key_leads(store: SqliteStore, tmp_path: Path) -> None:

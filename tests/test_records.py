@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.errors import UserError
+from hermes.sessions import titles
 from hermes.sessions.model import (
     ConversationId,
     Kind,
-    Link,
     Message,
     Person,
     Role,
@@ -24,30 +24,30 @@ from hermes.sessions.model import (
     ViewEntry,
 )
 from hermes.sessions.records import Record, line, read
+from hermes.text import one_line
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 MAYBE = st.none() | TEXT
 AT = st.floats(0, 4e9, allow_nan=False)
 COUNT = st.integers(0, 2**62)
-NAME = TEXT.map(SessionId)
+NAME = st.from_regex(r"[\w:@+-][\w.:@+-]{0,20}", fullmatch=True).map(SessionId)
+TITLE = TEXT.map(titles.clean)
 
 SESSIONS = st.builds(
     Session,
     id=NAME,
-    conversation=TEXT.map(ConversationId),
+    conversation=NAME.map(ConversationId),
     source=TEXT,
     started_at=AT,
     last_active=AT,
     key=st.none() | TEXT.map(SessionKey),
-    parent=st.none() | NAME,
-    link=st.none() | st.sampled_from(Link),
     user_id=MAYBE,
-    title=MAYBE,
+    title=st.none() | TITLE,
     title_by_person=st.booleans(),
     system_prompt=MAYBE,
     usage=st.builds(Usage, input_tokens=COUNT, cost_usd=AT),
     message_count=COUNT,
-    preview=TEXT,
+    preview=TEXT.map(lambda text: one_line(text, 60)),
     ended_at=st.none() | AT,
     archived=st.booleans(),
 )
@@ -83,6 +83,14 @@ def messages(draw: st.DrawFn) -> Message:
         platform_message_ids=draw(st.lists(TEXT, max_size=2).map(tuple)),
         undone_by=draw(st.none() | COUNT),
     )
+
+
+def test_titles_and_previews_are_cleaned() -> None:
+    record, _ = read(json.dumps(facts(title="a\x1b]0;owned\x07b" + "x" * 500, preview="c\x1b[2J\nd")))
+    assert record.session.title is not None
+    assert record.session.title.startswith("a]0;ownedbxxx")
+    assert len(record.session.title) <= 100
+    assert "\x1b" not in record.session.preview
 
 
 @given(RECORDS, st.lists(messages(), max_size=3))
@@ -123,7 +131,14 @@ def facts(**changes: Any) -> dict[str, Any]:
         (json.dumps(facts(id=7)), "id is 7"),
         (json.dumps(facts(started_at="yesterday")), "started_at"),
         (json.dumps(facts(archived=1)), "archived"),
-        (json.dumps(facts(link="cousin")), "cousin"),
+        (json.dumps(facts(link="cousin", parent="p")), "cousin"),
+        (json.dumps(facts(parent="p")), "given together"),
+        (json.dumps(facts(id="../pwn")), "id is"),
+        (json.dumps(facts(message_count=10**30)), "message_count"),
+        (json.dumps(facts(started_at=1e15)), "no moment"),
+        (json.dumps(facts(last_active=float("nan"))), "last_active"),
+        ("[" * 100_000, "no JSON"),
+        (json.dumps(facts(messages=[{"id": 1, "role": "user", "content": "x", "at": 1e18}])), "no moment"),
         (json.dumps(facts(messages=None)), "not what it should be"),
         (json.dumps(facts(messages=[{"id": True, "role": "user", "content": "x", "at": 1}])), "no whole number"),
         (json.dumps(facts(messages=[{"id": 2**70, "role": "user", "content": "x", "at": 1}])), "no whole number"),

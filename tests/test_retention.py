@@ -6,8 +6,11 @@ import pytest
 
 from contracts.store.facts import HOUR, T0, take, tell
 from fakes import VirtualClock
-from hermes.gateway.config import Sessions
+from hermes.gateway.config import Backups, Sessions
+from hermes.gateway.copies import Copies
 from hermes.gateway.retention import Retention
+from hermes.home import Home
+from hermes.sessions.backup import verify
 from hermes.sessions.filters import Filter
 from hermes.sessions.memory import MemoryStore
 from hermes.sessions.model import OWNER, Order, Query
@@ -123,6 +126,20 @@ class TestAboutMe:
             await self.talk(h, model, "hello again", chat="c1", user="u1")
             assert await h.transcript("c1") == ["user: hello again", "assistant: ok"]
 
+    async def test_nothing_of_them_can_be_read_in_the_file(self, tmp_path: Path) -> None:
+        model = HandModel()
+        async with house(tmp_path, model=model) as h:
+            for number in range(6):
+                await self.talk(h, model, f"ZEBRAWORD{number} " + "x" * 900, chat="c1", user="u1")
+                await self.talk(h, model, f"other {number} " + "y" * 700, chat="c2", user="u2")
+                await self.talk(h, model, f"ZEBRAROOM{number}", chat="g1", user="u1", kind="group")
+            await self.told(h, "/export me", chat="c1", user="u1")
+            assert "Erased: 2 conversations" in await self.told(h, "/forget me yes", chat="c1", user="u1")
+            await h.quiet()
+        assert not list((tmp_path / "session-exports").iterdir())
+        held = [one.name for one in tmp_path.glob("state.db*") if b"ZEBRA" in one.read_bytes()]
+        assert held == []
+
     @pytest.mark.parametrize("command", ["/forget", "/forget u2", "/forget me please", "/export", "/export all"])
     async def test_it_is_about_oneself_alone(self, tmp_path: Path, command: str) -> None:
         async with house(tmp_path) as h:
@@ -157,3 +174,22 @@ def test_the_owner_forgets_somebody_at_the_machine(tmp_path: Path) -> None:
     assert "state-20260101-000000.db" in done.stdout
     traces = [one.name for one in shell.home.root.glob("state.db*") if b"very special word" in one.read_bytes()]
     assert traces == [], "deleted pages are overwritten"
+
+
+class TestCopies:
+    async def test_copies_are_made_at_intervals_and_the_oldest_go(self, tmp_path: Path) -> None:
+        home, clock = Home(tmp_path), VirtualClock(T0)
+        store = await open_store(home.database)
+        await tell(store, "a", "words to find")
+        copies = Copies(home, store, clock)
+        await copies.keep(Backups())
+        assert not home.backups.exists(), "nobody asked for any"
+        rules = Backups(every_hours=6, keep=2)
+        for _ in range(4):
+            await copies.keep(rules)
+            await copies.keep(rules)
+            await clock.advance(6 * HOUR)
+        names = sorted(one.name for one in home.backups.iterdir())
+        assert names == ["state-20270115-200000.db", "state-20270116-020000.db"]
+        assert verify(home.backups / names[-1]).messages == 1
+        await store.close()

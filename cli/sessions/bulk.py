@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 
-from hermes.cli.columns import cut, fit
+from hermes.cli.columns import cut, fit, printable
 from hermes.errors import UserError
 from hermes.sessions.filters import Lineage, Selection
 
@@ -55,4 +55,4 @@ def confirmed(question: str, *, assume_yes: bool) -> bool:
 
 
 def _name(one: Lineage) -> str:
-    return cut(" ".join(one.name.split()) or "—", NAME)
+    return cut(printable(" ".join(one.name.split())) or "—", NAME)

@@ -20,6 +20,14 @@ def _list(arguments: Arguments) -> int:
     return 0
 
 
+def _browse(arguments: Arguments) -> int:
+    import os
+
+    from hermes.cli.browse import browse
+
+    return browse(home(), os.environ, source=arguments.source, limit=arguments.limit)
+
+
 def _show(arguments: Arguments) -> int:
     from hermes.cli.sessions.show import show
 
@@ -130,6 +138,15 @@ SESSIONS = (
             option("--workspace", metavar="TEXT", type=words, does="only those held in a folder with this in its path"),
             INCLUDE_ARCHIVED,
             JSON,
+        ),
+    ),
+    Command(
+        path="sessions browse",
+        does="Pick a conversation on a full screen, by typing a part of its name, and go on with it.",
+        run=_browse,
+        parameters=(
+            option("--source", metavar="NAME", does="only those that came through this entry"),
+            option("--limit", metavar="N", type=count, default=500, does="the latest so many (500)"),
         ),
     ),
     Command(

@@ -1,5 +1,6 @@
 """Where an export goes: one file, a folder, or the next program in a pipe. Raises UserError before anything is read."""
 
+import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -48,6 +49,14 @@ def put(name: str, pieces: Iterable[str], *, force: bool) -> tuple[Written, ...]
 
 
 def _free(path: Path, *, force: bool) -> Path:
-    if path.exists() and not force:
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return path
+    except OSError as error:
+        raise UserError(f"{path} cannot be looked at: {error.strerror}. Choose another name.") from error
+    if not stat.S_ISREG(kind):
+        raise UserError(f"{path} is there and is no ordinary file. Choose another name, or - for stdout.")
+    if not force:
         raise UserError(f"{path} is there already. Choose another name, or replace it with --force.")
     return path

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from functools import partial
 
@@ -62,8 +62,16 @@ def _refuse_nonsense(arguments: Arguments) -> None:
             arguments.delete_after_verified and not (arguments.session_id and arguments.yes)
         ),
         "--delete-after-verified needs a file to verify: stdout leaves none.": (
-            arguments.delete_after_verified and (arguments.output == STDOUT or arguments.only or arguments.upload)
+            arguments.delete_after_verified
+            and (arguments.output == STDOUT or arguments.only or arguments.upload or _to_stdout(arguments))
         ),
+        "--delete-after-verified deletes and --dry-run changes nothing: choose one.": (
+            arguments.delete_after_verified and arguments.dry_run
+        ),
+        "--no-redact is for --format trace: the other formats take secrets out only with --redact.": (
+            arguments.no_redact and form != "trace"
+        ),
+        "--upload puts traces on the Hub: leave out the output.": arguments.upload and arguments.output is not None,
         "For md and qmd name a session or give a condition: a file for every session there is would be many.": (
             form in {"md", "qmd"} and not (arguments.only or arguments.session_id or conditions)
         ),
@@ -71,6 +79,11 @@ def _refuse_nonsense(arguments: Arguments) -> None:
     for sentence, applies in nonsense.items():
         if applies:
             raise UserError(sentence)
+
+
+def _to_stdout(arguments: Arguments) -> bool:
+    """A trace goes there unless it is told where."""
+    return arguments.format == "trace" and arguments.output is None
 
 
 def _takes_open(arguments: Arguments) -> bool:
@@ -122,17 +135,24 @@ def _write(
     if arguments.upload:
         from hermes.cli.sessions.uploading import upload
 
-        upload(job, os.environ, public=bool(arguments.public))
+        upload(job, _environment(home), public=bool(arguments.public))
         return ()
     write: Write = (PROMPTS if arguments.only else FORMATS)[arguments.format]
     return tuple(write(job))
+
+
+def _environment(home: Home) -> Mapping[str, str]:
+    """The environment with what .env adds to it."""
+    from hermes.gateway import config_file
+
+    return config_file.environment(home, os.environ)
 
 
 def _redactor(home: Home) -> Redactor:
     """Knows the secrets that are live in the environment, in .env and in the configuration."""
     from hermes.gateway import config_file
 
-    environ = config_file.environment(home, os.environ)
+    environ = _environment(home)
     return Redactor.from_environment(environ, extra=config_file.load(home, environ).secrets)
 
 
@@ -145,6 +165,8 @@ async def _delete_after_verified(home: Home, arguments: Arguments) -> int:
         session = await store.resolve(arguments.session_id, OWNER)
         before = await store.stamp(session.conversation, OWNER)
         written = await asyncio.to_thread(_write_family, home, arguments, before.conversations)
+        if not written:
+            raise UserError("Nothing was written, so nothing was deleted.")
         for one in written:
             verify(one)
         _note(_told(written, len(before.conversations)))

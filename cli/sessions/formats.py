@@ -51,11 +51,13 @@ class Job:
 
     def lines(self) -> Iterator[str]:
         """Every segment with every row."""
-        for segment in watched("Exporting", [segment for one in self.chosen for segment in one.segments]):
-            record, rows = self.reading.record(segment)
-            if self.redactor is not None:
-                record, rows = redaction.record(record, self.redactor), redaction.messages(rows, self.redactor)
-            yield from records.line(record, rows)
+        for lineage in watched("Exporting", self.chosen):
+            for record, rows in self.reading.records(lineage):
+                if self.redactor is None:
+                    yield from records.line(record, rows)
+                else:
+                    clean = redaction.record(record, self.redactor)
+                    yield from records.line(clean, redaction.messages(rows, self.redactor))
 
     def _clean(self, shown: Document) -> Document:
         return shown if self.redactor is None else redaction.document(shown, self.redactor)
@@ -81,11 +83,11 @@ def texts(job: Job, suffix: str) -> tuple[Written, ...]:
             raise UserError(f"Only one document goes to stdout; these are {len(shown)}. Name a folder.")
         show(write(shown[0], exported_at=job.at, zone=job.zone))
         return ()
-    folder = new_folder(job.output, job.folder)
+    folder, shown = new_folder(job.output, job.folder), tuple(job.pages())
+    places = [within(folder, markdown.file_name(one.session, suffix), force=job.force) for one in shown]
     written = [
-        (one, files.write(within(folder, markdown.file_name(one.session, suffix), force=job.force), pieces))
-        for one in job.pages()
-        for pieces in [write(one, exported_at=job.at, zone=job.zone)]
+        (one, files.write(place, write(one, exported_at=job.at, zone=job.zone)))
+        for one, place in watched("Writing", list(zip(shown, places, strict=True)))
     ]
     manifest.update(folder, written, form=suffix, exported_at=job.at)
     return tuple(one for _, one in written)
@@ -99,10 +101,9 @@ def traces(job: Job) -> tuple[Written, ...]:
     if job.output == STDOUT:
         raise UserError(f"Only one trace goes to stdout; these are {len(job.chosen)}. Name a folder.")
     folder = new_folder(job.output, job.folder)
-    return tuple(
-        files.write(within(folder, f"{one.session.id}.trace.jsonl", force=job.force), trace.trace(one))
-        for one in job.documents()
-    )
+    shown = tuple(job.documents())
+    places = [within(folder, f"{files.plain(one.session.id)}.trace.jsonl", force=job.force) for one in shown]
+    return tuple(files.write(place, trace.trace(one)) for one, place in zip(shown, places, strict=True))
 
 
 def said_as_lines(job: Job) -> tuple[Written, ...]:

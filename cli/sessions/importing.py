@@ -56,7 +56,11 @@ def _files(name: str, origin: str) -> list[Path]:
 
 def _told(receipts: list[Receipt]) -> list[str]:
     kinds = Counter(one.fresh for one in receipts)
-    known = [f"{kinds[False]} were here already and stayed as they are."] if kinds[False] else []
+    known = (
+        [f"{kinds[False]} were here already and stayed as they are, also where the file has more of them."]
+        if kinds[False]
+        else []
+    )
     renamed = [f"The title {old!r} was taken here: it became {new!r}." for one in receipts for old, new in one.renamed]
     messages = sum(one.messages for one in receipts)
     word = "conversation" if kinds[True] == 1 else "conversations"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+LONGEST = 99_999
+"""A longer number is no number of days or hours: somebody left the dashes out of a date."""
 _AGO = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[smhdw]?)", re.IGNORECASE | re.ASCII)
 
 
@@ -30,10 +32,10 @@ class Moment:
 def moment(text: str) -> Moment:
     """What was typed. Raises argparse.ArgumentTypeError with what can be."""
     ago = _AGO.fullmatch(text.strip())
-    if ago is not None:
+    if ago is not None and float(ago["number"]) <= LONGEST:
         return Moment(seconds=float(ago["number"]) * SECONDS[ago["unit"].lower() or "d"])
-    try:
-        return Moment(date=datetime.fromisoformat(text.strip()))
+    try:  # without dashes it would be a date to Python, and a number of days to people
+        return Moment(date=datetime.fromisoformat(text.strip() if "-" in text else ""))
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f"found {text!r}, expected how long ago (5h, 30m, 2d, 1w), a number of days, or a date such as "

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import tzinfo
 
-from hermes.cli.columns import fit
-from hermes.cli.screen import printable
+from hermes.cli.columns import fit, printable
 from hermes.cli.sessions.bulk import day
 from hermes.cli.sessions.flags import zone_of
 from hermes.cli.store import readable

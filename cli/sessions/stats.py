@@ -2,6 +2,7 @@
 
 import json
 
+from hermes.cli.columns import printable
 from hermes.cli.store import readable
 from hermes.home import Home
 from hermes.sessions.selecting import totals
@@ -20,6 +21,8 @@ def show(home: Home, *, as_json: bool) -> None:
         facts = {"sessions": total, "messages": messages, "by_source": by_source, "bytes": size}
         print(json.dumps(facts, ensure_ascii=False, indent=1))
         return
-    lines = [f"  {source}: {number} session{'' if number == 1 else 's'}" for source, number in by_source.items()]
+    lines = [
+        f"  {printable(source)}: {number} session{'' if number == 1 else 's'}" for source, number in by_source.items()
+    ]
     print(f"Total sessions: {total}", f"Total messages: {messages}", *lines, sep="\n")
     print(f"Database size: {size / MEGABYTE:.1f} MB")

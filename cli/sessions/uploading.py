@@ -6,6 +6,7 @@ from hermes.cli.sessions.formats import Job
 from hermes.errors import UserError
 from hermes.redact import Redactor
 from hermes.sessions.exports import trace
+from hermes.sessions.exports.files import plain
 
 DATA_SET = "hermes-traces"
 TOKENS = ("HF_TOKEN", "HUGGINGFACE_HUB_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
@@ -25,7 +26,7 @@ def upload(job: Job, environ: Mapping[str, str], *, public: bool) -> None:
         from huggingface_hub.errors import HfHubHTTPError
     except ImportError as error:
         raise UserError("Uploading needs a library: pip install 'hermes-gateway[traces]'") from error
-    files = {f"sessions/{one.session.id}.jsonl": "".join(trace.trace(one)) for one in job.documents()}
+    files = {f"sessions/{plain(one.session.id)}.jsonl": "".join(trace.trace(one)) for one in job.documents()}
     api = HfApi(token=token, endpoint=environ.get("HF_ENDPOINT"))
     try:
         name = f"{api.whoami()['name']}/{DATA_SET}"

@@ -12,6 +12,7 @@ from hermes.sessions.lookup import SPOKEN, get
 from hermes.sessions.model import OWNER, Message, Session, SessionId, ViewEntry
 from hermes.sessions.records import Record
 from hermes.sessions.rows import SELECT_MESSAGES, marks, message
+from hermes.sessions.selecting import segments
 
 T = TypeVar("T")
 
@@ -52,11 +53,15 @@ class Reading:
         ids = tuple(one.id for one in lineage.segments)
         return Document(self._shown(session.id, (session.id,)), ids, lambda: self._rows((session.id,), SPOKEN))
 
-    def record(self, session: Session) -> tuple[Record, Iterator[Message]]:
-        """One segment with every fact and every row."""
+    def records(self, lineage: Lineage) -> Iterator[tuple[Record, Iterator[Message]]]:
+        """Each segment with every fact and every row, as the conversation is now: it may have grown since.
+
+        All segments are read at one moment, so that the live one is always among them.
+        """
         with self._snapshot() as connection:
-            record = _record(connection, session.id)
-        return record, self._rows((session.id,), "TRUE")
+            heads = [_record(connection, one.id) for one in segments(connection, lineage.conversation)]
+        for head in heads:
+            yield head, self._rows((head.session.id,), "TRUE")
 
     def _shown(self, session: SessionId, sessions: Sequence[SessionId]) -> Session:
         """The session with the number of messages that are shown of `sessions`: what was undone is not counted."""

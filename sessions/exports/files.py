@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from hermes.errors import UserError
 
 BLOCK = 1 << 20
+
+_NO_NAME = re.compile(r"[^\w.@+-]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,11 @@ def write(path: Path, pieces: Iterable[str]) -> Written:
         draft.unlink(missing_ok=True)
         raise
     return Written(path, digest.hexdigest(), size)
+
+
+def plain(name: str) -> str:
+    """`name` as a part of a path that leads nowhere else."""
+    return _NO_NAME.sub("_", name).lstrip(".") or "_"
 
 
 def verify(written: Written) -> None:

@@ -4,28 +4,34 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import tzinfo
 
 from hermes import __version__
 from hermes.sessions.exports.document import Document
+from hermes.sessions.exports.files import plain
 from hermes.sessions.exports.when import local, utc
 from hermes.sessions.model import Message, Role, Session
 
 SLUG = 60
 """Characters of the name in a file's name."""
 
+SLUG_BYTES = 150
+"""And bytes of it: file systems count those, and know 255 in all."""
+
 ROLES = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool"}
 
 _NO_WORD = re.compile(r"[\W_]+")
-_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})(?P<rest>[^\n]*)$", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})(?P<rest>[^\n]*)$", re.MULTILINE)
 _BACKTICKS = re.compile(r"`{3,}")
 _RULE = re.compile(r"^(-{3,}|\.{3})(?=[ \t]*$)", re.MULTILINE)
 
 
 def file_name(session: Session, suffix: str) -> str:
     """`<id>-<words>.<suffix>`, of characters that every file system takes."""
-    slug = _NO_WORD.sub("-", (session.title or session.preview).casefold()).strip("-")[:SLUG].rstrip("-")
-    return f"{session.id}-{slug}.{suffix}" if slug else f"{session.id}.{suffix}"
+    words = _NO_WORD.sub("-", (session.title or session.preview).casefold()).strip("-")[:SLUG]
+    slug = words.encode()[:SLUG_BYTES].decode(errors="ignore").rstrip("-")
+    return f"{plain(session.id)}-{slug}.{suffix}" if slug else f"{plain(session.id)}.{suffix}"
 
 
 def markdown(shown: Document, *, exported_at: float, zone: tzinfo | None) -> Iterator[str]:
@@ -35,8 +41,22 @@ def markdown(shown: Document, *, exported_at: float, zone: tzinfo | None) -> Ite
 
 def quarto(shown: Document, *, exported_at: float, zone: tzinfo | None) -> Iterator[str]:
     """The same for Quarto, in which nothing that somebody said is run, included or taken for a setting."""
-    own = {"format": "html", "engine": "markdown"}
-    return _verifiable(shown, _pieces(shown, own, exported_at, zone, lambda text: _closed(_tame(text))))
+    own = {"format": "html", "engine": "markdown", "from": "markdown-raw_html-raw_attribute-raw_tex"}
+    return _verifiable(shown, _pieces(_tamed(shown), own, exported_at, zone, _closed))
+
+
+def _tamed(shown: Document) -> Document:
+    """The document with every text tamed, arguments, results and names among them."""
+    session = replace(shown.session, title=shown.session.title and _tame(shown.session.title))
+    session = replace(session, preview=_tame(session.preview))
+    return Document(session, shown.lineage, lambda: map(_tame_row, shown.pages()))
+
+
+def _tame_row(row: Message) -> Message:
+    calls = tuple(replace(call, name=_tame(call.name), arguments=_tame(call.arguments)) for call in row.tool_calls)
+    sender = None if row.sender is None else replace(row.sender, name=_tame(row.sender.name))
+    tool = row.tool_name and _tame(row.tool_name)
+    return replace(row, content=_tame(row.content), tool_calls=calls, sender=sender, tool_name=tool)
 
 
 def _pieces(
@@ -82,12 +102,12 @@ def _message(row: Message, words: Callable[[str], str]) -> Iterator[str]:
     if row.sender is not None and row.sender.name:
         yield f"*{_heading(words(row.sender.name))}:*\n"
     if row.role is Role.TOOL:
-        yield f"*Result of {row.tool_name or 'a tool'}*\n"
+        yield f"*Result of {_heading(row.tool_name or 'a tool')}*\n"
         yield _block(row.content, "")
     elif row.content:
         yield words(row.content)
     for call in row.tool_calls:
-        yield f"\n*Calls {call.name}*\n"
+        yield f"\n*Calls {_heading(call.name)}*\n"
         yield _block(call.arguments, "json")
 
 
@@ -98,7 +118,9 @@ def _block(text: str, language: str) -> str:
 
 
 def _closed(text: str) -> str:
-    """`text` with its last fence closed: what follows is another's words."""
+    """`text` with its last fence and comment closed: what follows is another's words."""
+    if "<!--" in text and "-->" not in text.rpartition("<!--")[2]:
+        text = text.replace("<!--", r"<\!--")
     fence = ""
     for found in _FENCE.finditer(text):
         if not fence:

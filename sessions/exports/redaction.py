@@ -47,7 +47,7 @@ def messages(rows: Iterable[Message], redactor: Redactor) -> Iterator[Message]:
 def _call(call: ToolCall, redactor: Redactor) -> ToolCall:
     try:
         arguments = json.loads(call.arguments)
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or deeper than anybody looks
         return replace(call, name=redactor.text(call.name), arguments=redactor.text(call.arguments))
     clean = redactor.value(arguments)
     text = call.arguments if clean == arguments else json.dumps(clean, ensure_ascii=False)

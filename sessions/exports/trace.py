@@ -58,7 +58,7 @@ def _message(row: Message, session: Session) -> dict[str, Any]:
 def _call(call: ToolCall) -> dict[str, Any]:
     try:
         arguments = json.loads(call.arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         arguments = None
     shown = arguments if isinstance(arguments, dict) else {"arguments": call.arguments}
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": shown}

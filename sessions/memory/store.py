@@ -161,11 +161,12 @@ class MemoryStore:
         for conversation in fitting:
             return self._tables.tip(conversation)
         if reference == "latest":
-            return _first(self._tables.used_tips(scope), reference)
+            return _first([tip for tip in self._tables.used_tips(scope) if not tip.archived], reference)
         raise SessionNotFound(reference)
 
     async def latest(self, source: str, scope: Scope) -> Session:
-        return _first([tip for tip in self._tables.used_tips(scope) if tip.source == source], f"latest of {source}")
+        tips = [tip for tip in self._tables.used_tips(scope) if tip.source == source and not tip.archived]
+        return _first(tips, f"latest of {source}")
 
     async def list(self, page: Page, scope: Scope) -> tuple[Session, ...]:
         return tuple(tip for tip in self._tables.used_tips(scope) if _is_on(page, tip))[: page.limit]

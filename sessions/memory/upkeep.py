@@ -1,5 +1,6 @@
 """The `Upkeep` port of the twin."""
 
+import json
 from dataclasses import replace
 
 from hermes.errors import LeaseBusy, SessionNotFound, StillNeeded
@@ -7,9 +8,10 @@ from hermes.sessions.memory import lineages
 from hermes.sessions.memory.queues import drop_settled
 from hermes.sessions.memory.roles import MemoryRoles
 from hermes.sessions.memory.tables import Tables
-from hermes.sessions.model import OWNER, ConversationId, Forgotten
+from hermes.sessions.model import OWNER, ConversationId, Forgotten, Role
 
 ERASED = "[erased]"
+AT_WORK = 600.0
 
 
 class MemoryUpkeep:
@@ -23,8 +25,11 @@ class MemoryUpkeep:
     async def claim(self, job: str, *, now: float, every: float) -> bool:
         due = job not in self._ran or self._ran[job] <= now - every
         if due:
-            self._ran[job] = now
+            self._ran[job] = now - every + min(every, AT_WORK)
         return due
+
+    async def done(self, job: str, *, now: float) -> None:
+        self._ran[job] = now
 
     async def close_idle(self, *, before: float, now: float) -> int:
         tables = self._tables
@@ -53,7 +58,12 @@ class MemoryUpkeep:
         conversations = sorted({one.conversation for one in theirs}, key=lambda one: -tables.lineage(one)[0].started_at)
         kept = [one for one in conversations if not self._delete(one, now)]
         shared = self._erase(source, user_id)
-        drop_settled(tables, lambda row, _at: row.platform == platform and row.chat_id in chats)
+        drop_settled(
+            tables,
+            lambda row, _at: (
+                row.platform == platform and (row.chat_id in chats or json.loads(row.origin).get("user_id") == user_id)
+            ),
+        )
         await self._roles.revoke(platform, user_id)
         return Forgotten(conversations=len(conversations) - len(kept), shared=shared, kept=tuple(kept))
 
@@ -74,6 +84,12 @@ class MemoryUpkeep:
             for row in tables.messages.values()
             if row.session_id in rooms and row.sender is not None and row.sender.id == user_id
         ]
+        turns = {row.turn for row in rows if row.turn is not None}
+        for row in [one for one in tables.messages.values() if one.turn in turns and one.role is not Role.USER]:
+            if row.role is Role.TOOL:
+                del tables.messages[row.id]
+            else:
+                tables.messages[row.id] = replace(row, content=ERASED, tool_calls=())
         for row in rows:
             tables.messages[row.id] = replace(row, content=ERASED, sender=None)
             session = tables.sessions[row.session_id]

@@ -2,9 +2,24 @@
 
 from dataclasses import replace
 
-from contracts.store.facts import HOUR, T0, arrival, begin, birth, duty, key_of, take, tell, texts, user, write
+from contracts.store.facts import (
+    HOUR,
+    T0,
+    arrival,
+    assistant,
+    begin,
+    birth,
+    duty,
+    key_of,
+    take,
+    tell,
+    texts,
+    tool,
+    user,
+    write,
+)
 from hermes.sessions.filters import Filter
-from hermes.sessions.model import OWNER, Link, Outcome, Page, Person, Query, Sending, Settlement, ViewEntry
+from hermes.sessions.model import OWNER, Link, Outcome, Page, Person, Query, Sending, Settlement, ToolCall, ViewEntry
 from hermes.sessions.ports import Store
 
 DAY = 24 * HOUR
@@ -14,9 +29,20 @@ class UpkeepContract:
     """The `Upkeep` port."""
 
     async def test_a_job_is_done_once_an_interval(self, store: Store) -> None:
-        asked = [await store.upkeep.claim("prune", now=T0 + at, every=10) for at in (0, 1, 9.9, 10, 11, 25)]
+        asked = []
+        for at in (0, 1, 9.9, 10, 11, 25):
+            asked.append(await store.upkeep.claim("prune", now=T0 + at, every=10))
+            if asked[-1]:
+                await store.upkeep.done("prune", now=T0 + at)
         assert asked == [True, False, False, True, False, True]
         assert await store.upkeep.claim("other", now=T0 + 1, every=10)
+
+    async def test_a_job_that_was_never_done_is_begun_again_soon(self, store: Store) -> None:
+        assert await store.upkeep.claim("prune", now=T0, every=DAY)
+        assert not await store.upkeep.claim("prune", now=T0 + 599, every=DAY)
+        assert await store.upkeep.claim("prune", now=T0 + 601, every=DAY)
+        await store.upkeep.done("prune", now=T0 + 700)
+        assert not await store.upkeep.claim("prune", now=T0 + 2000, every=DAY)
 
     async def test_idle_conversations_are_closed_and_open_again_when_somebody_speaks(self, store: Store) -> None:
         old, busy, young = [await tell(store, name, at=at) for name, at in (("a", T0), ("b", T0), ("c", T0 + DAY))]
@@ -59,13 +85,18 @@ class UpkeepContract:
         session, lease = await begin(store, "a", user_id=None, chat_id="-100", chat_kind="group")
         said = [("u1", "my secret address"), ("u2", "I see"), ("u1", "thanks")]
         rows = [replace(user(text), sender=Person(id=who, name=who.upper())) for who, text in said]
-        await write(store, lease, session, *rows)
+        for number, row in enumerate(rows):
+            calls = (ToolCall(id=f"c{number}", name="note", arguments='{"x": "address"}'),)
+            answer = (assistant(f"you said {row.content}", calls=calls), tool("address noted", call=f"c{number}"))
+            await write(store, lease, session, row, *answer, turn=f"turn-{number}")
         await store.rename(session.id, "Secret address", by_person=False)
         gone = await store.upkeep.forget("telegram", "telegram", "u1", now=T0 + DAY)
         assert (gone.conversations, gone.shared) == (0, 2)
         left = await store.transcript(session.conversation, OWNER)
-        assert texts(left) == ["[erased]", "I see", "[erased]"]
-        assert [row.sender and row.sender.id for row in left] == [None, "u2", None]
+        others = ["I see", "you said I see", "address noted"]
+        assert texts(left) == ["[erased]", "[erased]", *others, "[erased]", "[erased]"]
+        assert [row.sender.id for row in left if row.sender is not None] == ["u2"]
+        assert [row.tool_calls for row in left if row.content == "[erased]"] == [()] * 4
         (shown,) = await store.list(Page(), OWNER)
         assert (shown.title, shown.preview) == (None, "[erased]")
         assert (await store.search.discover(Query(text="address"), OWNER)).hits == ()
