@@ -12,8 +12,11 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.store.facts import tell
+from hermes.adapters.base import Origin
 from hermes.errors import UserError
 from hermes.gateway import routing
+from hermes.gateway.wire import origin_from_json
 from hermes.sessions import dbapi
 from hermes.sessions.imports.arrival import Parcel, Receipt, Source
 from hermes.sessions.imports.hermes_agent import parcels
@@ -341,7 +344,19 @@ async def test_a_chain_of_compressions_is_one_conversation(peer: Peer, store: Sq
     assert contents(await store.transcript(receipt.conversation, OWNER)) == [
         *("first question", "first answer", "kept", "second question", "last answer"),
     ]
-    assert len(await store.routes()) == 0
+    (route,) = await store.routes()
+    assert (route.key, route.session) == ("agent:main:telegram:dm:42", "20260101_120000_cccccc")
+    assert origin_from_json(route.origin) == Origin(platform="telegram", chat_id="42", user_id="u1")
+
+
+async def test_a_key_that_leads_somewhere_here_stays(peer: Peer, store: SqliteStore) -> None:
+    mine = await tell(store, "42")
+    peer.session("20260101_100000_aaaaaa", source="telegram", user_id="u1")
+    peer.talk("20260101_100000_aaaaaa", "hello")
+    peer.route(mine.key or "", "20260101_100000_aaaaaa", chat_type="dm", chat_id="42")
+    await bring_in(store, peer.path)
+    (route,) = await store.routes()
+    assert route.session == mine.id
 
 
 async def test_what_a_compression_in_place_archived_is_found_and_not_shown(peer: Peer, store: SqliteStore) -> None:

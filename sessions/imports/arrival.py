@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from hermes.sessions import naming
 from hermes.sessions.dbapi import Connection
 from hermes.sessions.indexer import Indexer
-from hermes.sessions.model import ConversationId, Message, Session, Usage
+from hermes.sessions.model import ConversationId, Message, Session, SessionKey, Usage
 from hermes.sessions.records import Record
 from hermes.sessions.rows import marks
 from hermes.sessions.turns import insert
@@ -30,6 +30,8 @@ class Parcel:
 
     segments: tuple[tuple[Record, tuple[Message, ...]], ...]
     source: Source | None = None
+    route: tuple[SessionKey, str] | None = None
+    """The key that led to it there, and its origin as JSON: it leads here too, unless it leads somewhere already."""
 
     @property
     def conversation(self) -> ConversationId:
@@ -70,6 +72,11 @@ def take_in(connection: Connection, indexer: Indexer, parcel: Parcel, ids: dict[
     _rows(connection, indexer, parcel, ids)
     for record, _ in parcel.segments:
         _view(connection, record, ids)
+    if parcel.route is not None:
+        connection.execute(
+            "INSERT OR IGNORE INTO routes VALUES (?, ?, ?, ?)",
+            (parcel.route[0], parcel.conversation, parcel.route[1], first.session.last_active),
+        )
     if parcel.source is not None:
         connection.execute(
             "INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?)",

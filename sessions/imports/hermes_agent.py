@@ -5,6 +5,7 @@ kept the session instead, its archived rows become a segment of their own before
 live rows alone, and searches find both.
 """
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -168,6 +169,8 @@ class _Place:
 
     key: SessionKey
     shared: bool
+    origin: str
+    """Where its answers go, as the JSON that routes keep: until somebody writes there again, which renews it."""
 
 
 class _Foreign:
@@ -186,7 +189,9 @@ class _Foreign:
         for chain in self._chains():
             pieces = self._pieces(chain)
             if pieces:
-                yield Parcel(tuple(self._joined(chain, pieces)), Source(PROGRAM, chain[0].id))
+                place = self._place_of(chain)
+                route = None if place is None else (place.key, place.origin)
+                yield Parcel(tuple(self._joined(chain, pieces)), Source(PROGRAM, chain[0].id), route)
 
     # -- the tree of sessions -----------------------------------------------------------------------------------------
 
@@ -258,8 +263,7 @@ class _Foreign:
     def _joined(self, chain: Sequence[_Node], pieces: Sequence[Piece]) -> Iterator[Piece]:
         """The segments, each as the child of the one before, with what the conversation has as a whole."""
         first, tip = pieces[0][0].session, pieces[-1][0].session
-        routed = [self._routes[node.id] for node in chain if node.id in self._routes]
-        place = max(routed, key=lambda known: known[0])[1] if routed else None
+        place = self._place_of(chain)
         parent, link = self._origin(chain[0])
         is_reset = link is Link.RESET and parent in self._nodes
         predecessor = self._conversation(parent) if is_reset and parent is not None else None
@@ -278,6 +282,11 @@ class _Foreign:
             )
             yield replace(record, session=session, tip=tip.id, predecessor=predecessor), rows
             parent, link = session.id, Link.COMPRESSION
+
+    def _place_of(self, chain: Sequence[_Node]) -> _Place | None:
+        """The newest key that leads to one of the sessions."""
+        routed = [self._routes[node.id] for node in chain if node.id in self._routes]
+        return max(routed, key=lambda known: known[0])[1] if routed else None
 
     def _rows(self, session: str, calls: Calls) -> list[_Row]:
         found = self._read("messages", _MESSAGE, "WHERE session_id = ? ORDER BY id", session)
@@ -463,7 +472,15 @@ def _place(key: str, origin: Facts) -> _Place | None:
         return None
     shape = ("thread" if in_thread else kind, *parts)
     spelled = ":".join(("agent", *map(_spelled, (profile, platform, *shape))))
-    return _Place(SessionKey(spelled), shared=kind != "dm" and len(parts) == (2 if in_thread else 1))
+    facts = {
+        "platform": platform,
+        "chat_id": parts[0],
+        "kind": "group" if kind == "thread" else kind,
+        "thread_id": thread,
+        "user_id": name(origin.get("user_id")),
+    }
+    shared = kind != "dm" and len(parts) == (2 if in_thread else 1)
+    return _Place(SessionKey(spelled), shared, json.dumps(facts, ensure_ascii=False))
 
 
 def _endings(kind: str, origin: Facts) -> Iterator[tuple[str, ...]]:
