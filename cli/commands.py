@@ -89,6 +89,32 @@ def _gateway_logs(arguments: Arguments) -> int:
     return logs(os.environ, lines=arguments.lines, follow=arguments.follow)
 
 
+def _backup_create(_arguments: Arguments) -> int:
+    from hermes.cli.backup import create
+
+    create(home())
+    return 0
+
+
+def _backup_verify(arguments: Arguments) -> int:
+    from hermes.cli.backup import verify
+
+    return verify(home(), arguments.name)
+
+
+def _backup_restore(arguments: Arguments) -> int:
+    from hermes.cli.backup import restore
+
+    return restore(home(), arguments.name, assume_yes=bool(arguments.yes))
+
+
+def _backup_list(arguments: Arguments) -> int:
+    from hermes.cli.backup import show
+
+    show(home(), as_json=bool(arguments.json))
+    return 0
+
+
 def _forget(arguments: Arguments) -> int:
     import asyncio
 
@@ -184,7 +210,10 @@ CHAT = (
     option("--in", dest="folder", metavar="DIR", type=_folder, does="work in this folder"),
 )
 
+BACKUP = argument("name", "a file's name below backups/, its path, or latest")
+
 GROUPS = {
+    "backup": "copies of the store",
     "gateway": "the daemon",
     "sessions": "what was said",
     "pairing": "who may talk, and as what",
@@ -260,6 +289,19 @@ COMMANDS = (
         run=_pairing_revoke,
         parameters=(argument("platform", "where they write"), argument("user", "their id, as `pairing list` shows it")),
     ),
+    Command(
+        path="backup create",
+        does="Copy the store in one snapshot while everything runs, and look the copy through.",
+        run=_backup_create,
+    ),
+    Command(path="backup verify", does="Look a backup through.", run=_backup_verify, parameters=(BACKUP,)),
+    Command(
+        path="backup restore",
+        does="Put a backup in the place of the store, which is kept aside; nobody may have it open.",
+        run=_backup_restore,
+        parameters=(BACKUP, YES),
+    ),
+    Command(path="backup list", does="Show the backups, newest first.", run=_backup_list, parameters=(JSON,)),
     Command(
         path="forget",
         does="Erase a person: conversations, words in rooms, memory, deliveries, rights; says what backups still hold.",

@@ -12,6 +12,7 @@ from hermes.gateway import config_file
 from hermes.gateway.choices import choose_model, enabled_platforms
 from hermes.home import Home, locate, network_filesystem, open_home
 from hermes.sessions import database, dbapi
+from hermes.sessions.repair import findings
 
 Finding = tuple[bool, str]
 """Whether it is well, and a sentence."""
@@ -61,8 +62,11 @@ def _store(home: Home, _environ: Mapping[str, str]) -> Iterator[Finding]:
     with closing(database.open_readable(home.database)) as connection:
         searchable = database.has_fts5(connection)
     if problems := database.integrity(home.database):
-        yield False, f"{home.database} is damaged: {problems[0]}. Stop Hermes, keep a copy, then restore a backup."
-    else:
+        yield False, f"{home.database} is damaged: {problems[0]}. Stop Hermes, then run: hermes sessions repair"
+        return
+    found = findings(home.database)
+    yield from ((False, f"{trouble.what} {trouble.remedy}") for trouble in found)
+    if not found:
         yield True, f"Store {home.database} is sound."
     if not searchable:
         yield False, "This SQLite has no FTS5, so nothing can be searched. Install one: pip install pysqlite3"

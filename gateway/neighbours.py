@@ -54,15 +54,22 @@ class Neighbours:
         if not node.startswith(f"{TERMINAL}-"):
             return True
         path = self._folder / node
-        try:
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return True
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if is_open(path):
             return False
-        finally:
-            os.close(handle)
         path.unlink(missing_ok=True)
         return True
+
+
+def is_open(sign: Path) -> bool:
+    """Whether the terminal that signed in with this file still lives."""
+    try:
+        handle = os.open(sign, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False

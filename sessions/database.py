@@ -38,7 +38,7 @@ ADVICE = {
     "SQLITE_FULL": "The disk (or the store's size limit) is full. Free some space; nothing that was stored is lost.",
     "SQLITE_READONLY": "The file cannot be written by this user. Check its owner and mode.",
     "SQLITE_CANTOPEN": "The file cannot be opened. Check the folder's owner and mode.",
-    "SQLITE_CORRUPT": "The file is damaged. Keep a copy of it, then restore a backup.",
+    "SQLITE_CORRUPT": "The file is damaged. Stop Hermes, then run: hermes sessions repair",
     "SQLITE_NOTADB": "Move it away, or choose another folder with HERMES_HOME.",
 }
 

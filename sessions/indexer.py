@@ -71,6 +71,8 @@ def _feed(connection: Connection, kind: Kind, rows: list[tuple[int, str]]) -> No
     connection.execute("SAVEPOINT feed")
     try:
         connection.executemany(FEED[kind], rows)
+        connection.execute("SAVEPOINT flush")  # FTS5 writes what it has gathered now, and says now what is wrong
+        connection.execute("RELEASE flush")
     except dbapi.Error as error:
         connection.execute("ROLLBACK TO feed")
         connection.executemany("INSERT OR IGNORE INTO index_todo VALUES (?)", [(row_id,) for row_id, _ in rows])

@@ -49,7 +49,7 @@ def confirmed(question: str, *, assume_yes: bool) -> bool:
     if assume_yes:
         return True
     if not sys.stdin.isatty():
-        raise UserError("Nobody can be asked here. Say --yes to do it, or --dry-run to see what it would do.")
+        raise UserError("Nobody can be asked here. Say --yes to do it.")
     print(f"{question} [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().casefold() in {"y", "yes", "j", "ja", "是"}
 

@@ -98,6 +98,19 @@ def _stats(arguments: Arguments) -> int:
     return 0
 
 
+def _repair(arguments: Arguments) -> int:
+    from hermes.cli.repair import repair
+
+    return repair(home(), check_only=bool(arguments.check_only), backup=not arguments.no_backup)
+
+
+def _optimize(_arguments: Arguments) -> int:
+    from hermes.cli.repair import optimize
+
+    optimize(home())
+    return 0
+
+
 SESSION = argument("session", "an id, the unique beginning of one, a title, or latest")
 OPTIONAL_SESSION = Parameter(names=("session",), does=SESSION.does, settings={"nargs": "?", "metavar": "SESSION"})
 TITLE = Parameter(names=("title",), does="its words; no quotes needed", settings={"nargs": "+", "metavar": "TITLE"})
@@ -215,5 +228,19 @@ SESSIONS = (
         does="Count conversations and messages, and show the size of the store.",
         run=_stats,
         parameters=(JSON,),
+    ),
+    Command(
+        path="sessions repair",
+        does="Look the store through and mend what can be mended, with a copy kept of what was there.",
+        run=_repair,
+        parameters=(
+            option("--check-only", action="store_true", does="only say what is wrong"),
+            option("--no-backup", action="store_true", does="keep no copy: for a disk without room for one"),
+        ),
+    ),
+    Command(
+        path="sessions optimize",
+        does="Bring the search index in order, and write the file anew without gaps.",
+        run=_optimize,
     ),
 )
