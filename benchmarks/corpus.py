@@ -295,6 +295,14 @@ def texts_of(kind: str, seed: int, count: int) -> list[Said]:
     return [Said("user", text_of(chance, {"2k": 2_000, "50k": 50_000}[kind])) for _ in range(count)]
 
 
+QUERIES = (
+    *("deploy server", "timeout", '"the build"', "backup OR restore", "release NOT merge", "migrat*", "the"),
+    *("会话", "数据库", "我们 部署", "航", "看一下 gateway", "thereisnosuchword", "没有这样的词句"),
+)
+"""What people look for: words, a phrase, operators, a prefix, the commonest word; Chinese words of one, two and three
+characters, mixed with Latin; and words that nobody said."""
+
+
 def six(chance: random.Random) -> list[Said]:
     """A turn of six messages: a question, two rounds of a tool, an answer."""
     while len(turn := conversation(chance, 1)) != 4:

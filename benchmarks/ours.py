@@ -4,15 +4,16 @@ import asyncio
 import random
 import resource
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus import Said, conversation, rows, six, talk, texts_of
-from benchmarks.side import Stopwatch, serve, tail
+from benchmarks.corpus import QUERIES, Said, conversation, rows, six, talk, texts_of
+from benchmarks.side import LockWatch, Stopwatch, p95, serve, spread, tail
 
 from hermes import ids
 from hermes.adapters.base import LooseBookmarks, Outbound, Surroundings
@@ -32,6 +33,7 @@ from hermes.home import Home
 from hermes.ids import GATEWAY_HEX
 from hermes.redact import Redactor
 from hermes.sessions import dbapi
+from hermes.sessions.filters import Filter
 from hermes.sessions.model import (
     OWNER,
     Birth,
@@ -40,6 +42,7 @@ from hermes.sessions.model import (
     Lease,
     NewMessage,
     Page,
+    Query,
     Role,
     SessionId,
     SessionKey,
@@ -47,6 +50,7 @@ from hermes.sessions.model import (
     ToolCall,
     TurnId,
 )
+from hermes.sessions.pruning import prune, stamps
 from hermes.sessions.store import SqliteStore, open_store
 from hermes.texts import Texts
 
@@ -162,10 +166,7 @@ class Ours:
         return self._runner.run(self._browse(times))
 
     async def _browse(self, times: int) -> Mapping[str, Any]:
-        tool = SessionSearch(self.store)
-        context = ToolContext(
-            conversation=ConversationId("none"), scope=OWNER, role="owner", memory_owner="owner", now=time.time()
-        )
+        tool, context = SessionSearch(self.store), _context()
         with Stopwatch() as watch:
             for _ in range(times):
                 assert (await tool({"limit": 20}, context)).text
@@ -185,6 +186,75 @@ class Ours:
             for _ in range(times):
                 assert len(await self.store.history(session.id)) > 1000
         return watch.per(times)
+
+    def discover(self, times: int) -> Mapping[str, Any]:
+        """The agent's tool, each query so often: the 95th of a hundred of the slowest query, and of the middle one."""
+        return self._runner.run(self._discover(times))
+
+    async def _discover(self, times: int) -> Mapping[str, Any]:
+        tool, context = SessionSearch(self.store), _context()
+        return spread([await self._timed(times, partial(tool, {"query": query}, context)) for query in QUERIES])
+
+    def scroll(self, seed: int, times: int, *, writing: bool) -> Mapping[str, Any]:
+        """Ten messages to each side of a random one, alone or while another task appends."""
+        return self._runner.run(self._scroll(seed, times, writing=writing))
+
+    async def _scroll(self, seed: int, times: int, *, writing: bool) -> Mapping[str, Any]:
+        places = await self.store.readers.run(partial(_places, seed=seed, count=times))
+        writer = await self._begin(f"beside-{seed}")
+        took = []
+        async with asyncio.TaskGroup() as group:
+            beside = group.create_task(self._append_for_ever(writer)) if writing else None
+            for session, message in places:
+                began = time.perf_counter()
+                await self.store.search.scroll(session, message, 10, OWNER)
+                took.append(time.perf_counter() - began)
+            if beside is not None:
+                beside.cancel()
+        return {"p95": p95(took)}
+
+    async def _append_for_ever(self, writer: "Conversation") -> None:
+        said = texts_of("mix", 1, 500)
+        while True:
+            for one in said:
+                await writer.write((_row(one),))
+
+    def prune(self, seed: int, count: int) -> Mapping[str, Any]:
+        """Delete so many conversations as `hermes sessions prune` does; how long others wait for the lock at most."""
+        return self._runner.run(self._prune(seed, count))
+
+    async def _prune(self, seed: int, count: int) -> Mapping[str, Any]:
+        found = [one for one in await self.store.select(Filter(), OWNER) if f"fill-{seed}-" in one.conversation]
+        path = str(self._folder / "state.db")
+        with LockWatch(lambda: dbapi.connect(path, timeout=600, isolation_level=None)) as watch, Stopwatch() as whole:
+            done = await prune(self.store, found[:count], await stamps(self.store, found[:count]), now=time.time)
+        assert done.gone == count, done
+        return {"longest": watch.longest, "wall": whole.wall}
+
+    async def _timed(self, times: int, work: Callable[[], Awaitable[object]]) -> float:
+        took = []
+        for _ in range(times):
+            began = time.perf_counter()
+            await work()
+            took.append(time.perf_counter() - began)
+        return p95(took)
+
+    # -- recall -----------------------------------------------------------------------------------------------------
+
+    def learn(self, conversations: Sequence[Sequence[str]]) -> None:
+        """Conversations of plain talk, a question and its answers each."""
+        every = [
+            [Said("user" if n % 2 == 0 else "assistant", text) for n, text in enumerate(one)] for one in conversations
+        ]
+        self._runner.run(self._write_all("recall", every))
+
+    def recall(self, queries: Sequence[str], limit: int) -> Mapping[str, Any]:
+        """Which conversations each query finds, by number."""
+        return {"found": [self._runner.run(self._found(query, limit)) for query in queries]}
+
+    async def _found(self, query: str, limit: int) -> Sequence[int]:
+        found = await self.store.search.discover(Query(text=query, limit=limit), OWNER)
+        return sorted(int(hit.session.id.rpartition("-")[2]) for hit in found.hits)
 
     # -- the routing index, and the gateway -------------------------------------------------------------------------
 
@@ -261,6 +331,26 @@ class Conversation:
         """One commit."""
         step = Step(turn=TurnId("turn"), session=self._session, at=time.time(), messages=tuple(messages))
         await self._store.commit(self._lease, step)
+
+
+def _context() -> ToolContext:
+    return ToolContext(
+        conversation=ConversationId("none"), scope=OWNER, role="owner", memory_owner="owner", now=time.time()
+    )
+
+
+def _places(connection: dbapi.Connection, seed: int, count: int) -> Sequence[tuple[SessionId, int]]:
+    """Random messages of talk, each with its session."""
+    (last,) = connection.execute("SELECT max(id) FROM messages").fetchone()
+    chance = random.Random(seed)
+    places: list[tuple[SessionId, int]] = []
+    while len(places) < count:
+        wanted = chance.randrange(1, last)
+        row = connection.execute(
+            "SELECT session_id, id FROM messages WHERE id >= ? AND kind = 'talk' LIMIT 1", (wanted,)
+        ).fetchone()
+        places += [] if row is None else [(SessionId(row[0]), row[1])]
+    return places
 
 
 def _checkpointed(path: Path) -> int:

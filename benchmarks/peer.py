@@ -6,15 +6,16 @@ import random
 import resource
 import sqlite3
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from corpus import Said, conversation, rows, six, talk, texts_of
-from side import Stopwatch, serve, tail
+from corpus import QUERIES, Said, conversation, rows, six, talk, texts_of
+from side import LockWatch, Stopwatch, p95, serve, spread, tail
 
 
 class Peer:
@@ -104,6 +105,81 @@ class Peer:
             for _ in range(times):
                 assert len(self._db.get_messages_as_conversation("long")) > 1000
         return watch.per(times)
+
+    def discover(self, times: int) -> Mapping[str, Any]:
+        """Its tool, each query so often."""
+        from tools.session_search_tool import session_search
+
+        figures = []
+        for query in QUERIES:
+            took = []
+            for _ in range(times):
+                began = time.perf_counter()
+                session_search(query=query, db=self._db)
+                took.append(time.perf_counter() - began)
+            figures.append(p95(took))
+        return spread(figures)
+
+    def scroll(self, seed: int, times: int, *, writing: bool) -> Mapping[str, Any]:
+        """Its tool around random messages, alone or while a thread appends."""
+        from tools.session_search_tool import session_search
+
+        (last,) = self._db._conn.execute("SELECT max(id) FROM messages").fetchone()
+        chance, places = random.Random(seed), []
+        while len(places) < times:
+            row = self._db._conn.execute(
+                "SELECT session_id, id FROM messages WHERE id >= ? AND role IN ('user', 'assistant') LIMIT 1",
+                (chance.randrange(1, last),),
+            ).fetchone()
+            places += [] if row is None else [tuple(row)]
+        over = threading.Event()
+        beside = threading.Thread(target=self._append_until, args=(over, f"beside-{seed}"))
+        if writing:
+            beside.start()
+        took = []
+        for session, message in places:
+            began = time.perf_counter()
+            session_search(session_id=session, around_message_id=message, window=10, db=self._db)
+            took.append(time.perf_counter() - began)
+        over.set()
+        if writing:
+            beside.join()
+        return {"p95": p95(took)}
+
+    def _append_until(self, over: threading.Event, name: str) -> None:
+        self._db.create_session(name, "telegram")
+        while True:
+            for one in texts_of("mix", 1, 500):
+                if over.is_set():
+                    return
+                self._append(name, one)
+
+    def prune(self, seed: int, count: int) -> Mapping[str, Any]:
+        """Delete so many sessions, in the one call that it has for that."""
+        names = [f"fill-{seed}-{number}" for number in range(count)]
+        path = str(self._folder / "state.db")
+        with LockWatch(lambda: sqlite3.connect(path, timeout=600, isolation_level=None)) as watch, Stopwatch() as whole:
+            gone = self._db.delete_sessions(names)
+        assert gone == count, gone
+        return {"longest": watch.longest, "wall": whole.wall}
+
+    def learn(self, conversations: Sequence[Sequence[str]]) -> None:
+        """Conversations of plain talk."""
+        for number, texts in enumerate(conversations):
+            self._db.create_session(f"recall-{number}", "telegram")
+            said = [{"role": "user" if n % 2 == 0 else "assistant", "content": text} for n, text in enumerate(texts)]
+            self._db.replace_messages(f"recall-{number}", said)
+
+    def recall(self, queries: Sequence[str], limit: int) -> Mapping[str, Any]:
+        """Which conversations each query finds, by number."""
+        return {"found": [self._found(query, limit) for query in queries]}
+
+    def _found(self, query: str, limit: int) -> Sequence[int]:
+        try:
+            hits = self._db.search_messages(query, role_filter=["user", "assistant"], limit=limit)
+        except sqlite3.Error:
+            return []
+        return sorted({int(hit["session_id"].rpartition("-")[2]) for hit in hits})
 
     def routes(self, keys: int) -> None:
         """A gateway's session store that knows so many chats."""

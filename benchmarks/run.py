@@ -163,6 +163,14 @@ class Bench:
         self.row("3", f"append at {size} messages, 99th of 100", _pair(late, "p99"), "≤ 25 ms", "ms")
         self.row("3", f"append at {size} messages, the worst of 2,000", _pair(late, "max"), "≤ 1 s", "ms")
         self.row("4", f"disk for a message, at {size}", _pair(self.both("size"), "bytes"), "≤ 1.1 KB", "B")
+        found = self.both("discover", times=20)
+        self.row("5", f"search, the slowest of 14 queries, at {size}", _pair(found, "worst"), "≤ 50 ms", "ms")
+        self.row("5", f"search, the middle one of them, at {size}", _pair(found, "middle"), "–", "ms")
+        for writing, words, target in ((False, "alone", "≤ 2 ms"), (True, "while another writes", "≤ 30 ms")):
+            around = self.both("scroll", seed=SEED, times=300, writing=writing)
+            self.row("6", f"scroll {words}, 95th of 100, at {size}", _pair(around, "p95"), target, "ms")
+        gone = self.both("prune", seed=SEED, count=500)
+        self.row("9", f"prune 500 sessions, longest write lock, at {size}", _pair(gone, "longest"), "≤ 300 ms", "ms")
 
     def lists(self) -> None:
         self.open("lists")

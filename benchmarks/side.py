@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -32,6 +33,43 @@ class Stopwatch:
     def per(self, count: int) -> dict[str, float]:
         """What one of `count` took."""
         return {"wall": self.wall / count, "cpu": self.cpu / count}
+
+
+class LockWatch:
+    """How long somebody else has to wait for the write lock at most, while a block runs: asked every millisecond."""
+
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self._connect = connect
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self.longest = 0.0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        connection = self._connect()
+        while not self._over.wait(0.001):
+            asked = time.perf_counter()
+            connection.execute("BEGIN IMMEDIATE")
+            self.longest = max(self.longest, time.perf_counter() - asked)
+            connection.execute("ROLLBACK")
+        connection.close()
+
+
+def p95(latencies: Sequence[float]) -> float:
+    """The 95th of a hundred."""
+    return sorted(latencies)[int(len(latencies) * 0.95)]
+
+
+def spread(figures: Sequence[float]) -> dict[str, float]:
+    """The largest of some figures, and the middle one."""
+    return {"worst": max(figures), "middle": sorted(figures)[len(figures) // 2]}
 
 
 def tail(latencies: Sequence[float]) -> dict[str, float]:

@@ -22,7 +22,7 @@ from hermes.sessions import backup, dbapi
 from hermes.sessions.database import connect, open_readable
 from hermes.sessions.dbapi import Connection
 from hermes.sessions.model import OWNER, Query, SessionId, Split, ViewEntry
-from hermes.sessions.repair import Fault, Trouble, examine, findings, inspect, mend
+from hermes.sessions.repair import Fault, Trouble, examine, findings, mend
 from hermes.sessions.store import SqliteStore, open_store
 
 PAGE = 4096
