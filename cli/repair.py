@@ -8,8 +8,9 @@ from hermes.cli.backup import nobody_else, size
 from hermes.cli.progress import Progress
 from hermes.errors import UserError
 from hermes.home import Home
+from hermes.sessions.faults.trouble import Fault, Trouble, Watch
 from hermes.sessions.optimise import optimise
-from hermes.sessions.repair import Fault, Trouble, Watch, inspect, mend
+from hermes.sessions.repair import inspect, mend
 
 
 def repair(home: Home, *, check_only: bool, backup: bool = True) -> int:

@@ -21,8 +21,9 @@ from hermes.home import Home
 from hermes.sessions import backup, dbapi
 from hermes.sessions.database import connect, open_readable
 from hermes.sessions.dbapi import Connection
+from hermes.sessions.faults.trouble import Fault, Trouble
 from hermes.sessions.model import OWNER, Query, SessionId, Split, ViewEntry
-from hermes.sessions.repair import Fault, Trouble, examine, findings, mend
+from hermes.sessions.repair import examine, findings, mend
 from hermes.sessions.store import SqliteStore, open_store
 
 PAGE = 4096
@@ -449,7 +450,7 @@ class TestSaving:
         raw = bytearray(database.read_bytes())
         raw[100:PAGE] = bytes(PAGE - 100)
         database.write_bytes(raw)
-        with pytest.raises(StoreUnavailable, match="damaged"):
+        with pytest.raises(StoreUnavailable, match=r"malformed\. Restore a backup"):
             mend(database, now=T0)
         assert database.read_bytes() == bytes(raw)
 
